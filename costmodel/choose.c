@@ -142,7 +142,7 @@ static int try_kind(struct trial *trial, struct error_list *choice,
         if (try_fold(trial, kind, fold, err))
             return -1;
     if (trial->n_judged)
-        choice->at[choice->n++] =
+        choice->items[choice->n++] =
             errors_of(model_kind_names[kind], trial->ms, trial->predicted[kind],
                       trial->n_judged);
     return 0;
@@ -156,7 +156,7 @@ static enum model_kind best_kind(const struct trial *trial,
     size_t best = 0, kind = 0;
 
     for (size_t k = 1; k < choice->n; k++)
-        if (choice->at[k].mape < choice->at[best].mape)
+        if (choice->items[k].mape < choice->items[best].mape)
             best = k;
     for (; kind < best; kind++) {
         struct paired paired;
@@ -252,7 +252,7 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
         model->intervals = intervals_make(
             "samples by cross-validation", trial.judged, trial.ms,
             trial.predicted[chosen.kind], trial.n_judged,
-            correction(&trial, &choice.at[chosen.kind], model, &scratch));
+            correction(&trial, &choice.items[chosen.kind], model, &scratch));
     rc = 0;
 out:
     arena_release(&scratch);
@@ -261,7 +261,7 @@ out:
 
 const char *choice_text(const struct model *model, struct arena *arena)
 {
-    const size_t n = model->choice.at[0].n;
+    const size_t n = model->choice.items[0].n;
 
     if (!model->choice.n)
         return "";

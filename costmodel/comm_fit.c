@@ -74,7 +74,7 @@ struct comm_point {
 
 /* All samples of one kind, ranks and hosts, with the bytes of one form. */
 struct points {
-    struct comm_point *at; /* owned */
+    struct comm_point *items; /* owned */
     size_t n;
     double low, high; /* least and most bytes */
 };
@@ -115,7 +115,8 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
                                  const struct comm_sample *like,
                                  enum comm_form form)
 {
-    struct points points = {mem_alloc(n, sizeof(*points.at)), 0, INFINITY, 0};
+    struct points points = {mem_alloc(n, sizeof(*points.items)), 0, INFINITY,
+                            0};
 
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *sample = &samples[i];
@@ -123,7 +124,7 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
 
         if (!is_like(sample, like) || !is_usable(sample))
             continue;
-        points.at[points.n++] =
+        points.items[points.n++] =
             (struct comm_point){.bytes = bytes,
                                 .us = 1000 * sample->time.median_ms,
                                 .fold = fold_of(sample)};
@@ -150,16 +151,16 @@ static void place_knots(struct comm_curve *guess, struct points *points,
             k ? low * pow(high / low, (double)k / (n_knots - 1)) : 0;
         for (size_t i = 0; i < points->n; i++) {
             double away =
-                fabs(log(points->at[i].bytes / fmax(guess->bytes[k], low)));
+                fabs(log(points->items[i].bytes / fmax(guess->bytes[k], low)));
 
             if (away < nearest) {
                 nearest = away;
-                guess->us[k] = points->at[i].us;
+                guess->us[k] = points->items[i].us;
             }
         }
     }
     for (size_t i = 0; i < points->n; i++) {
-        struct comm_point *point = &points->at[i];
+        struct comm_point *point = &points->items[i];
 
         point->knot = comm_curve_knot(guess, point->bytes, &point->share);
     }
@@ -176,7 +177,7 @@ static void refine(struct comm_curve *curve, const struct points *points,
     double a[COMM_MAX_KNOTS * COMM_MAX_KNOTS] = {0}, b[COMM_MAX_KNOTS] = {0};
 
     for (size_t i = 0; i < points->n; i++) {
-        const struct comm_point *point = &points->at[i];
+        const struct comm_point *point = &points->items[i];
         const uint32_t k = point->knot;
         const double share = point->share, *us = curve->us + k;
         double residual;
@@ -240,9 +241,9 @@ static double validate(struct points *points, uint32_t n_knots)
         if (!fit_curve(&curve, &guess, points, fold))
             return INFINITY;
         for (size_t i = 0; i < points->n; i++)
-            if ((int)points->at[i].fold == fold)
-                sum += fmin(fabs(comm_curve_us(&curve, points->at[i].bytes) /
-                                     points->at[i].us -
+            if ((int)points->items[i].fold == fold)
+                sum += fmin(fabs(comm_curve_us(&curve, points->items[i].bytes) /
+                                     points->items[i].us -
                                  1),
                             1);
     }
@@ -288,7 +289,7 @@ static size_t fit_group(struct comm_curve *curve, double *error,
     }
     curve->n_ranks = like->n_ranks;
     curve->n_hosts = like->n_hosts;
-    mem_free(points.at);
+    mem_free(points.items);
     return is_fitted ? points.n : 0;
 }
 

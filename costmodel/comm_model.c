@@ -264,12 +264,12 @@ static void phases(const struct oracle *base, const double *sums,
 
     exchange_phases(oracle, sums, phases_ms[0]);
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
-        const double *of = sums + r * (size_t)base->width;
+        const double *own = sums + r * (size_t)base->width;
 
         if (r)
             memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
-        own_phases(oracle, of, compute_ms[r],
-                   forward_ms(oracle, of, compute_ms[r]), phases_ms[r]);
+        own_phases(oracle, own, compute_ms[r],
+                   forward_ms(oracle, own, compute_ms[r]), phases_ms[r]);
     }
 }
 
@@ -312,15 +312,15 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
     if (!oracle->device_ms)
         base->ops->compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
-        const double *of = sums + i * base->width;
-        const double *lanes = of + base->width - COMM_LANES;
+        const double *own = sums + i * base->width;
+        const double *lanes = own + base->width - COMM_LANES;
         double phases_ms[N_PHASES], forward;
 
         if (oracle->device_ms)
-            compute_ms[i] = oracle->device_ms(oracle, of, &forward);
+            compute_ms[i] = oracle->device_ms(oracle, own, &forward);
         else
-            forward = forward_ms(oracle, of, compute_ms[i]);
-        own_phases(oracle, of, compute_ms[i], forward, phases_ms);
+            forward = forward_ms(oracle, own, compute_ms[i]);
+        own_phases(oracle, own, compute_ms[i], forward, phases_ms);
         phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
         phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
             sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);

@@ -126,8 +126,8 @@ static void scale_rows(struct dataset *dataset, struct arena *arena)
     for (size_t i = 0; i < n_rows; i++)
         for (size_t f = 0; f < features->n; f++)
             *to++ = (float)((dataset->rows[i * dataset->n_columns + f] -
-                             features->at[f].mean) /
-                            features->at[f].std);
+                             features->items[f].mean) /
+                            features->items[f].std);
 }
 
 /* Fills the totals, the units, and the shares of a sample's tables in its
@@ -149,8 +149,8 @@ static void scale_samples(struct dataset *dataset, double unit_ms,
 
         dataset->unit[i] = unit_ms * unit;
         for (size_t f = 0; f < totals->n; f++)
-            *to++ = (float)((log2(1 + sums[f]) - totals->at[f].mean) /
-                            totals->at[f].std);
+            *to++ = (float)((log2(1 + sums[f]) - totals->items[f].mean) /
+                            totals->items[f].std);
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             dataset->shares[j] =
                 (float)(estimate_added_ms(estimate, dataset->rows +
@@ -190,9 +190,9 @@ void dataset_batch(struct dataset *dataset, size_t begin)
     uint32_t n_rows = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const size_t at = dataset->order[begin + i];
-        const size_t from = dataset->first[at];
-        const size_t n_tables = dataset->first[at + 1] - from;
+        const size_t pos = dataset->order[begin + i];
+        const size_t from = dataset->first[pos];
+        const size_t n_tables = dataset->first[pos + 1] - from;
 
         memcpy(batch->x + n_rows * n_features,
                dataset->scaled_rows + from * n_features,
@@ -200,7 +200,7 @@ void dataset_batch(struct dataset *dataset, size_t begin)
         memcpy(batch->weight + n_rows, dataset->shares + from,
                n_tables * sizeof(float));
         memcpy(batch->totals + i * n_totals,
-               dataset->scaled_totals + at * n_totals,
+               dataset->scaled_totals + pos * n_totals,
                n_totals * sizeof(float));
         n_rows += (uint32_t)n_tables;
         batch->first[i + 1] = n_rows;

@@ -191,7 +191,7 @@ static size_t find_change(struct series *series, size_t begin)
     struct drift_tally *tallies =
         ARENA_NEW(&series->arena, struct drift_tally, n_classes);
     double most = LEAST_ERRORS;
-    size_t at = begin;
+    size_t pos = begin;
 
     for (size_t i = begin; i < series->n; i++) {
         tallies[series->points[i].class].n[1]++;
@@ -210,10 +210,10 @@ static size_t find_change(struct series *series, size_t begin)
         if (weight >= LEAST_WEIGHT && change > LEAST_CHANGE &&
             change * sqrt(weight) > most * series->std) {
             most = change * sqrt(weight) / series->std;
-            at = i + 1;
+            pos = i + 1;
         }
     }
-    return at;
+    return pos;
 }
 
 size_t drift_weigh(const char *since, struct sample *samples, size_t n)
@@ -258,15 +258,15 @@ void drift_find(struct drift *drift, const struct model *model,
                 const struct sample *samples, size_t n)
 {
     struct series series = {0};
-    size_t begin, at = 0;
+    size_t begin, pos = 0;
 
     find_points(&series, model, samples, n);
     find_classes(&series);
     tame_errors(&series);
     do {
-        begin = at;
-        at = find_change(&series, begin);
-    } while (at != begin);
+        begin = pos;
+        pos = find_change(&series, begin);
+    } while (pos != begin);
     drift->is_seen = begin > 0;
     drift->since = begin ? time_of(series.points[begin].sample)
                          : model->training.measured_from;

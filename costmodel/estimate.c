@@ -87,7 +87,7 @@ void estimate_fit(struct estimate *estimate, const double *sums,
     fill_normal(&normal, sums, ms, n);
     solve_normal(&normal, w);
     for (unsigned k = 0; k < n_totals; k++)
-        estimate->totals.at[k].rate_ms = w[k] * normal.scale[k];
+        estimate->totals.items[k].rate_ms = w[k] * normal.scale[k];
     for (size_t i = 0; i < n; i++)
         least_ms = fmin(least_ms, ms[i]);
     estimate->base_ms =
@@ -122,7 +122,7 @@ double estimate_added_ms(const struct estimate *estimate, const double *sums)
     if (estimate->gpu.name)
         return fused_added_ms(&estimate->gpu, sums + estimate->totals.n);
     for (unsigned k = 0; k < estimate->totals.n; k++)
-        ms += estimate->totals.at[k].rate_ms * sums[k];
+        ms += estimate->totals.items[k].rate_ms * sums[k];
     return ms;
 }
 
@@ -130,7 +130,7 @@ double estimate_added_ms(const struct estimate *estimate, const double *sums)
  * applied. */
 double estimate_ms(const struct estimate *estimate, const double *sums)
 {
-    const struct feature *at = estimate->totals.at;
+    const struct feature *pos = estimate->totals.items;
     double log2_ratio = 0;
 
     if (!estimate->gpu.name)
@@ -138,10 +138,11 @@ double estimate_ms(const struct estimate *estimate, const double *sums)
                    ? estimate->base_ms + estimate_added_ms(estimate, sums)
                    : 1;
     for (unsigned k = 0; k < estimate->totals.n; k++)
-        if (at[k].power != 0)
-            log2_ratio += at[k].power *
-                          (fmin(fmax(log2(1 + sums[k]), at[k].min), at[k].max) -
-                           at[k].mean);
+        if (pos[k].power != 0)
+            log2_ratio +=
+                pos[k].power *
+                (fmin(fmax(log2(1 + sums[k]), pos[k].min), pos[k].max) -
+                 pos[k].mean);
     return exp2(log2_ratio) *
            fused_ms(&estimate->gpu, sums + estimate->totals.n);
 }

@@ -97,7 +97,7 @@ static double *predict_singles(const struct model *model,
  * standardised features over the tables, number of tables, and 1. */
 static double *linear_inputs(const struct dataset *dataset, struct arena *arena)
 {
-    const struct feature *features = dataset->features->at;
+    const struct feature *features = dataset->features->items;
     const size_t n = dataset->features->n, n_columns = n + 2;
     double *x = ARENA_NEW(arena, double, dataset->n_samples *n_columns);
 
@@ -308,7 +308,7 @@ static void judge_classes(struct evaluation *evaluation,
     }
     for (int published = 1; published >= 0; published--)
         for (size_t r = 0; r < ranges[published].n; r++)
-            judge_class(evaluation, model, judged, &ranges[published].at[r],
+            judge_class(evaluation, model, judged, &ranges[published].items[r],
                         published);
     if (evaluation->n_classes == 1)
         evaluation->n_classes = 0;
@@ -325,7 +325,7 @@ static void judge_intervals(struct evaluation *evaluation,
 
     evaluation->covered = *has;
     for (size_t c = 0; c < has->n; c++) {
-        struct interval *covered = &evaluation->covered.at[c];
+        struct interval *covered = &evaluation->covered.items[c];
         size_t n_within = 0;
 
         covered->n = 0;
@@ -333,7 +333,7 @@ static void judge_intervals(struct evaluation *evaluation,
             const struct interval *own =
                 interval_find(has, interval_class_of(held_out->samples[i]));
 
-            if (c && own != &has->at[c])
+            if (c && own != &has->items[c])
                 continue;
             covered->n++;
             n_within += interval_error(held_out->ms[i], predicted[i]) <=
@@ -539,11 +539,11 @@ void evaluation_store(struct model *model, const struct evaluation *evaluation)
     errors->n = 0;
     for (size_t p = 0; p < N_PREDICTORS; p++)
         if (evaluation->errors[p].n)
-            errors->at[errors->n++] = evaluation->errors[p];
+            errors->items[errors->n++] = evaluation->errors[p];
     if (evaluation->repeats.n)
-        errors->at[errors->n++] = evaluation->repeats;
+        errors->items[errors->n++] = evaluation->repeats;
     if (evaluation->intervals.n &&
         (!model->intervals.n ||
-         model->intervals.at->n <= evaluation->intervals.at->n))
+         model->intervals.items->n <= evaluation->intervals.items->n))
         model->intervals = evaluation->intervals;
 }

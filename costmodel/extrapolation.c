@@ -46,14 +46,14 @@ static void find_ranges(struct extrapolation *extrapolation,
 
         *range = (struct cost_outside){NULL, known[k].name, 0, NAN, NAN};
         for (unsigned f = 0; f < set->n; f++)
-            if (!strcmp(set->at[f].name, known[k].feature)) {
-                range->least = known[k].value(set->at[f].min);
-                range->most = known[k].value(set->at[f].max);
+            if (!strcmp(set->items[f].name, known[k].feature)) {
+                range->least = known[k].value(set->items[f].min);
+                range->most = known[k].value(set->items[f].max);
             }
     }
     for (size_t r = 0; r < model->ranges.n; r++) {
-        batch->least = fmin(batch->least, model->ranges.at[r].batch_min);
-        batch->most = fmax(batch->most, model->ranges.at[r].batch_max);
+        batch->least = fmin(batch->least, model->ranges.items[r].batch_min);
+        batch->most = fmax(batch->most, model->ranges.items[r].batch_max);
     }
 }
 
@@ -62,23 +62,23 @@ static void find_ranges(struct extrapolation *extrapolation,
 static double check(struct extrapolation *extrapolation, unsigned what,
                     const char *table, double value)
 {
-    struct cost_outside at = extrapolation->ranges[what];
+    struct cost_outside pos = extrapolation->ranges[what];
     const double octaves =
-        log2(fmax((1 + at.least) / (1 + value), (1 + value) / (1 + at.most)));
+        log2(fmax((1 + pos.least) / (1 + value), (1 + value) / (1 + pos.most)));
     size_t i = extrapolation->n;
 
     if (!(octaves > (what == BATCH ? 0 : EXTRAPOLATION_MARGIN)))
         return 0;
-    at.table = table;
-    at.value = value;
+    pos.table = table;
+    pos.value = value;
     while (i > 0 && extrapolation->outside[i - 1].table == table &&
-           extrapolation->outside[i - 1].feature != at.feature)
+           extrapolation->outside[i - 1].feature != pos.feature)
         i--;
     if (!i || extrapolation->outside[i - 1].table != table)
         i = ++extrapolation->n;
     else if (octaves <= -extrapolation->order[i - 1].key)
         return octaves;
-    extrapolation->outside[i - 1] = at;
+    extrapolation->outside[i - 1] = pos;
     extrapolation->order[i - 1] = (struct ranked){-octaves, (uint32_t)(i - 1)};
     return octaves;
 }
@@ -92,7 +92,7 @@ struct cost_error interval_cost_error(const struct interval_list *intervals,
         return (struct cost_error){0};
     return (struct cost_error){interval->error_frac,
                                arena_printf(arena, "%" PRIu64 " %s (%s)",
-                                            interval->n, interval->of,
+                                            interval->n, interval->ground,
                                             interval->class),
                                interval->pair_error_frac};
 }
@@ -142,7 +142,7 @@ size_t extrapolation_judge(const struct model *model,
         *error = interval_cost_error(&model->intervals,
                                      interval_class(&loads[slowest]), arena);
     if (wider > 1 && error->frac > 0)
-        error->of = arena_printf(arena, "%s, widened", error->of);
+        error->ground = arena_printf(arena, "%s, widened", error->ground);
     error->frac = expm1(wider * log1p(error->frac));
     error->pair_frac = expm1(wider * log1p(error->pair_frac));
     *outside = ARENA_NEW(arena, struct cost_outside, extrapolation.n);

@@ -167,9 +167,9 @@ static inline void take_logs(float *x, size_t begin, size_t end)
     for (size_t i = begin / LANES * LANES; i < end; i += LANES) {
         const uint32_t n_kept = i < begin ? (uint32_t)(begin - i) : 0;
         const mask keep = (mask)(lane < n_kept);
-        mask *at = (mask *)(void *)(x + i);
+        mask *pos = (mask *)(void *)(x + i);
 
-        *at = (*at & keep) | ((mask)vec_log2_1p((vec)*at) & ~keep);
+        *pos = (*pos & keep) | ((mask)vec_log2_1p((vec)*pos) & ~keep);
     }
 }
 

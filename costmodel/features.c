@@ -142,8 +142,8 @@ double feature_floor_bytes(const struct feature_input *input)
 static void add_range(struct feature_set *set, unsigned begin, unsigned end)
 {
     for (unsigned id = begin; id < end; id++, set->n++) {
-        set->at[set->n].id = id;
-        set->at[set->n].name = names[id];
+        set->items[set->n].id = id;
+        set->items[set->n].name = names[id];
     }
 }
 
@@ -170,7 +170,7 @@ static bool add_name(struct feature_set *set, const char *name, unsigned begin,
     while (begin < end && strcmp(names[begin], name) != 0)
         begin++;
     for (unsigned i = 0; i < set->n; i++)
-        if (set->at[i].id == begin)
+        if (set->items[i].id == begin)
             return false;
     if (begin == end)
         return false;
@@ -199,7 +199,8 @@ static void fit_scale(struct feature *feature, const double *x, size_t n,
     feature->min = INFINITY;
     feature->max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        const double at = x[i * stride], value = is_total ? log2(1 + at) : at;
+        const double pos = x[i * stride],
+                     value = is_total ? log2(1 + pos) : pos;
 
         sum += value;
         square += value * value;
@@ -216,7 +217,7 @@ void feature_set_scale(struct feature_set *set, const double *rows, size_t n,
                        size_t stride)
 {
     for (unsigned k = 0; k < set->n; k++)
-        fit_scale(&set->at[k], rows + k, n, stride);
+        fit_scale(&set->items[k], rows + k, n, stride);
 }
 
 static void fill_shares(double *shares, const double *bins)
@@ -264,7 +265,7 @@ void feature_set_fill(const struct feature_set *set,
 {
     double all[N_ALL];
 
-    if (set->n && set->at[0].id >= ID_tables) {
+    if (set->n && set->items[0].id >= ID_tables) {
         const double totals[] = {TOTALS(VALUE)};
 
         memcpy(all + ID_tables, totals, sizeof(totals));
@@ -276,7 +277,7 @@ void feature_set_fill(const struct feature_set *set,
         memcpy(all + ID_dim, features, sizeof(features));
     }
     for (unsigned i = 0; i < set->n; i++)
-        out[i] = all[set->at[i].id];
+        out[i] = all[set->items[i].id];
 }
 
 /* Returns the number of distinct rows in `window` lookups of the table. A row

@@ -108,7 +108,7 @@ struct feature {
 /* Features, or totals. */
 struct feature_set {
     unsigned n;
-    struct feature at[MAX_FEATURES];
+    struct feature items[MAX_FEATURES];
 };
 
 enum feature_choice {

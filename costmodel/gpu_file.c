@@ -84,7 +84,7 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
                            "such as 2024-09-24",
                            ground.date);
     if (member->offset == offsetof(struct gpu_spec, lookup_error.frac))
-        spec->lookup_error.of = ground.source;
+        spec->lookup_error.ground = ground.source;
     return 0;
 }
 
@@ -204,9 +204,9 @@ int gpu_spec_get(const struct gpu_spec **out, const char *name,
 
 static bool has_word(const char *text, const char *word, size_t len)
 {
-    for (const char *at = text; *at; at++)
-        if (!strncasecmp(at, word, len) && !isalnum((unsigned char)at[len]) &&
-            (at == text || !isalnum((unsigned char)at[-1])))
+    for (const char *pos = text; *pos; pos++)
+        if (!strncasecmp(pos, word, len) && !isalnum((unsigned char)pos[len]) &&
+            (pos == text || !isalnum((unsigned char)pos[-1])))
             return true;
     return false;
 }

@@ -165,7 +165,7 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
         model.intra = overlapped(spec->intra_alpha_us, spec->intra_gbps);
         model.source = "published latency and all-to-all bandwidth of the GPU";
         model.error = (struct cost_error){.frac = EXCHANGE_ERROR_FRAC,
-                                          .of = "16 published all-to-alls"};
+                                          .ground = "16 published all-to-alls"};
     }
     return model;
 }

@@ -63,7 +63,7 @@ static double bound(double *errors, size_t n)
     return stats_quantile(errors, n, (double)(k - 1) / (double)(n - 1));
 }
 
-struct interval_list intervals_make(const char *of,
+struct interval_list intervals_make(const char *ground,
                                     const struct sample *const *samples,
                                     const double *ms, const double *predicted,
                                     size_t n, double scale)
@@ -72,7 +72,7 @@ struct interval_list intervals_make(const char *of,
     struct interval_list list = {.n = 0};
 
     for (size_t c = 0; c < MAX_INTERVALS; c++) {
-        struct interval interval = {interval_classes[c], of, 0, 0, 0, 0};
+        struct interval interval = {interval_classes[c], ground, 0, 0, 0, 0};
         double last = 1;
 
         for (size_t i = 0; i < n; i++) {
@@ -88,7 +88,7 @@ struct interval_list intervals_make(const char *of,
             continue;
         interval.error_frac = scale * bound(errors, interval.n);
         interval.pair_error_frac = scale * bound(pairs, interval.n - 1);
-        list.at[list.n++] = interval;
+        list.items[list.n++] = interval;
     }
     mem_free(errors);
     return list;
@@ -98,7 +98,7 @@ const struct interval *interval_find(const struct interval_list *intervals,
                                      const char *class)
 {
     for (size_t i = 0; i < intervals->n; i++)
-        if (!strcmp(intervals->at[i].class, class))
-            return &intervals->at[i];
-    return intervals->n ? intervals->at : NULL;
+        if (!strcmp(intervals->items[i].class, class))
+            return &intervals->items[i];
+    return intervals->n ? intervals->items : NULL;
 }

@@ -47,9 +47,9 @@ const char *interval_class_of(const struct sample *sample);
 
 #define INTERVAL_MAX_ERROR 1e6 /* larger errors are clipped to this */
 struct interval {
-    const char *class; /* a class, or INTERVAL_ALL */
-    const char *of;    /* "held-out samples" */
-    uint64_t n;        /* number of these samples */
+    const char *class;  /* a class, or INTERVAL_ALL */
+    const char *ground; /* "held-out samples" */
+    uint64_t n;         /* number of these samples */
     double error_frac;
     /* Interval of the ratio of two times. The pairs are consecutive samples of
      * the class, so most pairs have one setting. */
@@ -60,7 +60,7 @@ struct interval {
 };
 struct interval_list {
     /* The interval of all devices comes first. */
-    struct interval at[MAX_INTERVALS];
+    struct interval items[MAX_INTERVALS];
     size_t n;
 };
 
@@ -70,7 +70,7 @@ struct interval_list {
 /* Makes the intervals from samples[n], each with its setting, with the measured
  * times ms[n] and the predicted times predicted[n]. Errors are multiplied by
  * `scale`, which is 1 if the model itself made the predictions. */
-struct interval_list intervals_make(const char *of,
+struct interval_list intervals_make(const char *ground,
                                     const struct sample *const *samples,
                                     const double *ms, const double *predicted,
                                     size_t n, double scale);

@@ -100,7 +100,7 @@ static void fill_features(const struct learned *learned,
                           const struct shard *shard, float *out, double *adds)
 {
     const struct model *model = &learned->model;
-    const struct feature *at = model->features.at;
+    const struct feature *pos = model->features.items;
     double features[MAX_FEATURES];
     struct feature_input input;
 
@@ -111,7 +111,7 @@ static void fill_features(const struct learned *learned,
         return;
     feature_set_fill(&model->features, &input, features);
     for (unsigned f = 0; f < model->features.n; f++)
-        out[f] = (float)((features[f] - at[f].mean) / at[f].std);
+        out[f] = (float)((features[f] - pos[f].mean) / pos[f].std);
 }
 
 /* Returns the extra time of the update: by the shard's own optimizer instead of
@@ -402,7 +402,7 @@ static bool choose_ranges(struct learned *learned,
     learned->ranges = ARENA_NEW(arena, struct model_range, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         const struct table *table = &problem->tables[i];
-        const struct model_range *best = model->ranges.at;
+        const struct model_range *best = model->ranges.items;
 
         is_trained &= model_covers(model, table->precision, table->optimizer,
                                    (double)problem->batch);
@@ -412,8 +412,9 @@ static bool choose_ranges(struct learned *learned,
             continue;
         }
         for (size_t r = 1; r < model->ranges.n; r++)
-            if (distance(&model->ranges.at[r], table) < distance(best, table))
-                best = &model->ranges.at[r];
+            if (distance(&model->ranges.items[r], table) <
+                distance(best, table))
+                best = &model->ranges.items[r];
         learned->ranges[i] = *best;
         least = fmax(least, best->batch_min);
         most = fmin(most, best->batch_max);
@@ -429,7 +430,7 @@ static struct mlp_layer fold_scaling(const struct model *model,
                                      struct arena *arena)
 {
     const struct mlp_layer *from = &model->mlp.layers[2];
-    const struct feature *totals = model->estimate.totals.at;
+    const struct feature *totals = model->estimate.totals.items;
     const size_t n_embed = model->mlp.shape.n_embed, n_in = from->n_in;
     struct mlp_layer layer = *from;
 

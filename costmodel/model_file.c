@@ -183,8 +183,8 @@ size_t range_list_find(const struct range_list *ranges,
 {
     size_t i = 0;
 
-    while (i < ranges->n && (ranges->at[i].precision != precision ||
-                             ranges->at[i].optimizer != optimizer))
+    while (i < ranges->n && (ranges->items[i].precision != precision ||
+                             ranges->items[i].optimizer != optimizer))
         i++;
     return i;
 }
@@ -195,10 +195,10 @@ void range_list_add(struct range_list *ranges,
     const uint32_t batch = setting->batch;
     const size_t i =
         range_list_find(ranges, setting->precision, setting->optimizer);
-    struct model_range *range = &ranges->at[i];
+    struct model_range *range = &ranges->items[i];
 
     if (i == ranges->n)
-        ranges->at[ranges->n++] = (struct model_range){
+        ranges->items[ranges->n++] = (struct model_range){
             setting->precision, setting->optimizer, batch, batch, 0};
     range->batch_min = (uint32_t)min_u64(range->batch_min, batch);
     range->batch_max = (uint32_t)max_u64(range->batch_max, batch);
@@ -212,23 +212,23 @@ void model_add_environment(struct model *model,
     const char *driver = setting_known(setting->driver);
     const char *cuda = setting_known(setting->cuda);
     const char *host = setting_known(setting->host);
-    struct model_environment *at = model->environments;
-    const struct model_environment *end = at + model->n_environments;
+    struct model_environment *pos = model->environments;
+    const struct model_environment *end = pos + model->n_environments;
 
     if (!*driver && !*cuda && !*host)
         return;
-    while (at < end && (strcmp(at->driver, driver) || strcmp(at->cuda, cuda) ||
-                        strcmp(at->host, host)))
-        at++;
-    if (at == end && model->n_environments == MODEL_MAX_ENVIRONMENTS)
+    while (pos < end && (strcmp(pos->driver, driver) ||
+                         strcmp(pos->cuda, cuda) || strcmp(pos->host, host)))
+        pos++;
+    if (pos == end && model->n_environments == MODEL_MAX_ENVIRONMENTS)
         return;
-    if (at == end) {
-        *at = (struct model_environment){arena_strdup(arena, driver),
-                                         arena_strdup(arena, cuda),
-                                         arena_strdup(arena, host), 0};
+    if (pos == end) {
+        *pos = (struct model_environment){arena_strdup(arena, driver),
+                                          arena_strdup(arena, cuda),
+                                          arena_strdup(arena, host), 0};
         model->n_environments++;
     }
-    at->n_samples++;
+    pos->n_samples++;
 }
 
 const char *environment_text(const struct model_environment *environment,
@@ -254,8 +254,8 @@ bool model_covers(const struct model *model, enum precision precision,
 {
     const size_t i = range_list_find(&model->ranges, precision, optimizer);
 
-    return i < model->ranges.n && batch >= model->ranges.at[i].batch_min &&
-           batch <= model->ranges.at[i].batch_max;
+    return i < model->ranges.n && batch >= model->ranges.items[i].batch_min &&
+           batch <= model->ranges.items[i].batch_max;
 }
 
 const char *device_text(const struct sample_setting *setting,
@@ -296,7 +296,7 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
     const char *to = "";
 
     for (size_t i = 0; i < model->ranges.n; i++) {
-        const struct model_range *range = &model->ranges.at[i];
+        const struct model_range *range = &model->ranges.items[i];
 
         precisions |= 1u << range->precision;
         optimizers |= 1u << range->optimizer;

@@ -55,7 +55,7 @@ struct errors {
 };
 
 struct error_list {
-    struct errors at[MODEL_MAX_ERRORS];
+    struct errors items[MODEL_MAX_ERRORS];
     size_t n;
 };
 
@@ -94,7 +94,7 @@ struct model_range {
 };
 
 struct range_list {
-    struct model_range at[MODEL_MAX_RANGES];
+    struct model_range items[MODEL_MAX_RANGES];
     size_t n;
 };
 

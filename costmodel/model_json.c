@@ -146,7 +146,7 @@ static const struct place_field error_fields[] = {
 #define INTERVAL(member) MEMBER_OF(struct interval, member)
 static const struct place_field interval_fields[] = {
     {"class", INTERVAL(class), true, 0, 0, NULL},
-    {"of", INTERVAL(of), true, 0, 0, NULL},
+    {"of", INTERVAL(ground), true, 0, 0, NULL},
     {"samples", INTERVAL(n), true, 1, MAX_COUNT, NULL},
     {"error_frac", INTERVAL(error_frac), true, 0, INTERVAL_MAX_ERROR, NULL},
     {"pair_error_frac", INTERVAL(pair_error_frac), true, 0, MAX_FIGURE, NULL},
@@ -208,7 +208,7 @@ static json_t *estimate_to_json(const struct estimate *estimate)
     else
         PLACE_SET_FIELDS(object, estimate, base_field);
     PLACE_SET_FIELDS(object, estimate, ratio_fields);
-    SET_LIST(object, "totals", totals->at, totals->n,
+    SET_LIST(object, "totals", totals->items, totals->n,
              total_fields[is_roofline]);
     return object;
 }
@@ -217,7 +217,8 @@ static json_t *setting_to_json(const struct model *model)
 {
     json_t *object = PLACE_ROW(model, setting_fields);
 
-    SET_LIST(object, "ranges", model->ranges.at, model->ranges.n, range_fields);
+    SET_LIST(object, "ranges", model->ranges.items, model->ranges.n,
+             range_fields);
     if (model->n_environments)
         SET_LIST(object, "environments", model->environments,
                  model->n_environments, environment_fields);
@@ -278,7 +279,7 @@ json_t *model_to_json(const struct model *model)
 
     place_set_fields(root, model, model_fields, 1);
     json_object_set_new(root, "setting", setting_to_json(model));
-    SET_LIST(root, "features", model->features.at, model->features.n,
+    SET_LIST(root, "features", model->features.items, model->features.n,
              feature_fields);
     if (model->estimate.totals.n)
         json_object_set_new(root, "estimate",
@@ -287,12 +288,13 @@ json_t *model_to_json(const struct model *model)
         json_object_set_new(root, "shape",
                             PLACE_ROW(&model->mlp.shape, shape_fields));
     json_object_set_new(root, "training", training_to_json(&model->training));
-    SET_LIST(root, "errors", model->errors.at, model->errors.n, error_fields);
+    SET_LIST(root, "errors", model->errors.items, model->errors.n,
+             error_fields);
     if (model->intervals.n)
-        SET_LIST(root, "intervals", model->intervals.at, model->intervals.n,
+        SET_LIST(root, "intervals", model->intervals.items, model->intervals.n,
                  interval_fields);
     if (model->choice.n)
-        SET_LIST(root, "choice", model->choice.at, model->choice.n,
+        SET_LIST(root, "choice", model->choice.items, model->choice.n,
                  error_fields);
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
@@ -316,7 +318,7 @@ static int read_range(void *to, const struct json_place *place, struct err *err)
         return place_error(place, err, "%s with %s is there twice",
                            precision_names[range.precision],
                            optimizer_names[range.optimizer]);
-    model->ranges.at[model->ranges.n++] = range;
+    model->ranges.items[model->ranges.n++] = range;
     return 0;
 }
 
@@ -334,7 +336,7 @@ static int read_feature(void *to, const struct json_place *place,
                         struct err *err)
 {
     struct feature_set *features = to;
-    struct feature *feature = &features->at[features->n];
+    struct feature *feature = &features->items[features->n];
 
     feature->min = feature->max = NAN;
     if (PLACE_FIELDS(feature, place, feature_fields, err))
@@ -351,7 +353,7 @@ static int read_total(void *to, const struct json_place *place, struct err *err)
 {
     struct estimate *estimate = to;
     struct feature_set *totals = &estimate->totals;
-    struct feature *total = &totals->at[totals->n];
+    struct feature *total = &totals->items[totals->n];
 
     total->min = total->max = NAN;
     if (PLACE_FIELDS(total, place, total_fields[estimate->gpu.name != NULL],
@@ -369,7 +371,7 @@ static int read_errors(void *to, const struct json_place *place,
                        struct err *err)
 {
     struct error_list *list = to;
-    struct errors *errors = &list->at[list->n++];
+    struct errors *errors = &list->items[list->n++];
 
     *errors = (struct errors){NULL, NAN, NAN, NAN, NAN, NAN, 0};
     return PLACE_FIELDS(errors, place, error_fields, err);
@@ -380,7 +382,7 @@ static int read_interval(void *to, const struct json_place *place,
 {
     struct interval_list *list = to;
 
-    return PLACE_FIELDS(&list->at[list->n++], place, interval_fields, err);
+    return PLACE_FIELDS(&list->items[list->n++], place, interval_fields, err);
 }
 
 /* Reads each object of the list `key`, which has min to max entries. */
@@ -410,7 +412,7 @@ static int read_list(void *to, const struct json_place *place, const char *key,
 static int read_setting(struct model *model, const struct json_place *root,
                         struct err *err)
 {
-    struct model_range *only = &model->ranges.at[0];
+    struct model_range *only = &model->ranges.items[0];
     struct json_place place;
 
     if (place_object(&place, root, "setting", err) ||

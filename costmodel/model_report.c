@@ -57,8 +57,9 @@ void model_print_kind(const struct model *model, struct arena *arena,
         buf_printf(out,
                    "                %s: mean error %.2f %%, median %.2f %%, "
                    "p90 %.2f %%\n",
-                   choice->at[i].name, 100 * choice->at[i].mape,
-                   100 * choice->at[i].median_ape, 100 * choice->at[i].p90_ape);
+                   choice->items[i].name, 100 * choice->items[i].mape,
+                   100 * choice->items[i].median_ape,
+                   100 * choice->items[i].p90_ape);
 }
 
 #define ERRORS(member) MEMBER_OF(struct errors, member)
@@ -128,7 +129,7 @@ static const struct figure interval_figures[] = {
 
 json_t *covered_to_json(const struct evaluation *evaluation)
 {
-    return FIGURES_LIST(interval_figures, evaluation->covered.at,
+    return FIGURES_LIST(interval_figures, evaluation->covered.items,
                         evaluation->covered.n);
 }
 
@@ -137,7 +138,7 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
     FIGURES_TABLE(error_figures, evaluation->errors, N_PREDICTORS, out);
     if (evaluation->n_classes)
         print_classes(evaluation, out);
-    FIGURES_TABLE(interval_figures, evaluation->covered.at,
+    FIGURES_TABLE(interval_figures, evaluation->covered.items,
                   evaluation->covered.n, out);
     if (evaluation->repeats.n)
         buf_printf(
@@ -170,7 +171,7 @@ static const struct figure feature_figures[] = {
 static void print_ranges(const struct model *model, struct buf *out)
 {
     for (size_t i = 0; model->ranges.n > 1 && i < model->ranges.n; i++) {
-        const struct model_range *range = &model->ranges.at[i];
+        const struct model_range *range = &model->ranges.items[i];
 
         buf_printf(out,
                    "                %s, %s, batch %u to %u: %" PRIu64
@@ -184,7 +185,7 @@ static void print_ranges(const struct model *model, struct buf *out)
 static void print_roofline(const struct estimate *estimate, struct buf *out)
 {
     const struct gpu_spec *gpu = &estimate->gpu;
-    const struct feature *totals = estimate->totals.at;
+    const struct feature *totals = estimate->totals.items;
 
     buf_printf(
         out,
@@ -203,7 +204,7 @@ static void print_roofline(const struct estimate *estimate, struct buf *out)
 
 static void print_estimate(const struct estimate *estimate, struct buf *out)
 {
-    const struct feature *totals = estimate->totals.at;
+    const struct feature *totals = estimate->totals.items;
 
     if (!estimate->totals.n)
         return;
@@ -269,8 +270,9 @@ void model_print(const struct model *model, const char *path,
                    model->floor_gbps);
     else
         buf_printf(out, "floor           unknown\n");
-    FIGURES_TABLE(error_figures, model->errors.at, model->errors.n, out);
-    FIGURES_TABLE(feature_figures, model->features.at, model->features.n, out);
+    FIGURES_TABLE(error_figures, model->errors.items, model->errors.n, out);
+    FIGURES_TABLE(feature_figures, model->features.items, model->features.n,
+                  out);
 }
 
 /* Errors of the exchanges of one kind, ranks and hosts. */

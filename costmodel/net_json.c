@@ -70,10 +70,10 @@ static int read_layers(struct net_file *file, const struct json_place *place,
                            FAST_MLP_MAX_LAYERS, n);
     for (file->n_layers = 0; file->n_layers < n; file->n_layers++) {
         struct mlp_layer *layer = &file->layers[file->n_layers];
-        struct json_place at;
+        struct json_place pos;
 
-        if (place_element(&at, place, "layers", list, file->n_layers, err) ||
-            read_layer(layer, &at, n_in, err))
+        if (place_element(&pos, place, "layers", list, file->n_layers, err) ||
+            read_layer(layer, &pos, n_in, err))
             return -1;
         n_in = layer->n_out;
     }
@@ -155,15 +155,15 @@ int net_file_read_compute(struct net_file *file, struct feature_set *features,
 
     feature_set_init(&published, FEATURES_PUBLISHED);
     for (unsigned f = 0; f < published.n; f++)
-        names[f] = published.at[f].name;
+        names[f] = published.items[f].name;
     file->path = arena_printf(arena, "%s/net_compute.json", dir);
     file->n_inputs = features->n = published.n;
     if (net_file_read(file, names, hash, arena, err))
         return -1;
     for (unsigned f = 0; f < published.n; f++) {
-        struct feature *feature = &features->at[f];
+        struct feature *feature = &features->items[f];
 
-        *feature = published.at[file->inputs[f]];
+        *feature = published.items[file->inputs[f]];
         feature->mean = (double)file->mean[f];
         feature->std = (double)file->std[f];
         feature->min = feature->max = NAN;

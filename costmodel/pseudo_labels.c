@@ -51,12 +51,12 @@ static void fill_inputs(struct process *process, const struct dataset *dataset,
 /* Fills of[n] with the covariances of sample i and n other samples: every nth,
  * from the first on. The inner loop runs over all samples, so that a compiler
  * can vectorise it. */
-static void covariances(double *restrict of, const struct process *process,
+static void covariances(double *restrict out, const struct process *process,
                         size_t i, size_t n, size_t nth)
 {
     const double most = 2 * process->chosen[SMOOTH];
 
-    memset(of, 0, n * sizeof(*of));
+    memset(out, 0, n * sizeof(*out));
     for (size_t k = 0; k < process->n_inputs; k++) {
         const double *restrict x = process->x + k * process->n_samples;
         const double per_scale = process->per_scale[k], here = x[i];
@@ -64,11 +64,11 @@ static void covariances(double *restrict of, const struct process *process,
         for (size_t j = 0; j < n; j++) {
             const double far = (here - x[j * nth]) * per_scale;
 
-            of[j] += far * far;
+            out[j] += far * far;
         }
     }
     for (size_t j = 0; j < n; j++)
-        of[j] = exp(most - of[j] / 2);
+        out[j] = exp(most - out[j] / 2);
 }
 
 /* Fits the weights to n samples, taking every nth. Returns the negative

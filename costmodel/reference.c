@@ -94,7 +94,7 @@ static void reference_embed(const struct oracle *oracle,
 {
     const struct reference *reference = (const void *)oracle;
     const struct problem *problem = &reference->published;
-    const struct feature *at = reference->features.at;
+    const struct feature *pos = reference->features.items;
     const uint32_t n_in = reference->features.n;
     float in[CHUNK * MAX_FEATURES], embedded[CHUNK * MAX_EMBED];
 
@@ -112,8 +112,8 @@ static void reference_embed(const struct oracle *oracle,
             (void)table_reuse(table, shard_lookups(problem, shard), input.bins);
             feature_set_fill(&reference->features, &input, features);
             for (uint32_t k = 0; k < n_in; k++)
-                in[i * n_in + k] =
-                    ((float)features[k] - (float)at[k].mean) / (float)at[k].std;
+                in[i * n_in + k] = ((float)features[k] - (float)pos[k].mean) /
+                                   (float)pos[k].std;
         }
         reference->table.eval(&reference->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
@@ -149,7 +149,7 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
  * device has the index `at`. Inputs are the widths, `stride` apart, and in the
  * forward the delay of each device after the first one that is ready. */
 static void fill_comm(float *in, const struct net_file *file,
-                      uint32_t n_devices, size_t at, const double *widths,
+                      uint32_t n_devices, size_t pos, const double *widths,
                       size_t stride, const double *compute_ms,
                       const double *bwd_ms)
 {
@@ -157,12 +157,12 @@ static void fill_comm(float *in, const struct net_file *file,
     double first = INFINITY;
 
     for (uint32_t r = 0; r < n_devices; r++)
-        known[r] = (float)widths[(at + r) * stride];
+        known[r] = (float)widths[(pos + r) * stride];
     for (uint32_t r = 0; compute_ms && r < n_devices; r++)
-        first = fmin(first, compute_ms[at + r] + bwd_ms[at + r]);
+        first = fmin(first, compute_ms[pos + r] + bwd_ms[pos + r]);
     for (uint32_t r = 0; compute_ms && r < n_devices; r++)
         known[n_devices + r] =
-            (float)(compute_ms[at + r] + bwd_ms[at + r] - first);
+            (float)(compute_ms[pos + r] + bwd_ms[pos + r] - first);
     for (uint32_t k = 0; k < file->n_inputs; k++)
         in[k] = (known[file->inputs[k]] - file->mean[k]) / file->std[k];
 }

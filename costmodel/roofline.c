@@ -145,8 +145,7 @@ enum roofline_lane {
     LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
     LANE_HOT, /* time to issue the lookups of hot rows */
-    /* Sum of (lookups of a bag)^4. The terms are whole numbers, so the sum
-     * returns to exactly 0 when they are subtracted. */
+    /* Sum of (lookups of a bag)^4: whole numbers, so it returns to exact 0. */
     LANE_FWD_BAGS,
     LANE_WIDTHS, /* number of shards of each kernel width */
     LANE_JOB = LANE_WIDTHS + N_WIDTHS,
@@ -240,8 +239,9 @@ void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
     double vector_bytes = input->dim * input->comm_bytes;
     double update = input->n_unique * (is_replica ? 1 : 2) * row_bytes;
     const struct state none = {0};
-    const struct state *of = is_replica ? &none : &states[input->optimizer];
-    double state_bytes = input->n_unique * (of->bytes + of->rows * row_bytes);
+    const struct state *state = is_replica ? &none : &states[input->optimizer];
+    double state_bytes =
+        input->n_unique * (state->bytes + state->rows * row_bytes);
     double once = vectors * vector_bytes, gathered = lookups * vector_bytes;
     double hot = 0;
 
@@ -267,7 +267,7 @@ void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
                  spec->dram_gbps) +
         bytes_ms(update + state_bytes, random_gbps) +
         bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps) +
-        row_ms * (of->update * input->n_unique + of->gradient * lookups);
+        row_ms * (state->update * input->n_unique + state->gradient * lookups);
     out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, input, &hot);
     out[LANE_HOT] = row_ms * hot;
     out[LANE_WIDTHS + width] = 1;

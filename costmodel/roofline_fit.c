@@ -49,7 +49,7 @@ static void factors_of(const double *x, double factors[N_SLOWED])
 static double log_total(const struct fit *fit, size_t i, size_t k)
 {
     return log(2) * (log2(1 + fit->sums[i * fit->width + k]) -
-                     fit->estimate->totals.at[k].mean);
+                     fit->estimate->totals.items[k].mean);
 }
 
 /* Returns log(estimated / measured) of sample i. */
@@ -96,11 +96,11 @@ static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
         const double weight = 1 / sqrt(1 + far * far);
 
         for (size_t k = 0; k < N_SLOWED; k++) {
-            const double at = x[k];
+            const double pos = x[k];
 
             x[k] += DERIVATIVE;
             slope[k] = (error_of(fit, x, i) - error) / DERIVATIVE;
-            x[k] = at;
+            x[k] = pos;
         }
         for (size_t k = N_SLOWED; k < n; k++)
             slope[k] = log_total(fit, i, k - N_SLOWED);
@@ -167,6 +167,6 @@ double roofline_fit(struct estimate *estimate, const double *sums,
     factors_of(x, factors);
     estimate->gpu = gpu_spec_slowed(&estimate->gpu, factors);
     for (unsigned k = 0; k < estimate->totals.n; k++)
-        estimate->totals.at[k].power = x[N_SLOWED + k];
+        estimate->totals.items[k].power = x[N_SLOWED + k];
     return loss / (double)n;
 }

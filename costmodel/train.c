@@ -239,9 +239,9 @@ static double batch_loss(struct training_run *run, const struct mlp *mlp,
 
     mlp_forward(mlp, batch, &run->work);
     for (size_t i = 0; i < batch->n_samples; i++) {
-        const uint32_t at = side->order[begin + i];
-        const float ms = (float)side->ms[at];
-        const double want = (double)ms / side->unit[at];
+        const uint32_t pos = side->order[begin + i];
+        const float ms = (float)side->ms[pos];
+        const double want = (double)ms / side->unit[pos];
         const double unit = relative ? fmax(want, LEAST_TIME_FRAC) : 1;
         const double error =
             ((double)run->work.out[3][i] + run->start - want) / unit;
@@ -360,7 +360,7 @@ static void describe(struct model *model, const struct training_run *run,
 
     for (size_t i = 0; i < n; i++) {
         const struct sample *sample = &samples[i];
-        const char *at = sample->started_at;
+        const char *pos = sample->started_at;
 
         if (!sample_trains(sample))
             continue;
@@ -370,12 +370,12 @@ static void describe(struct model *model, const struct training_run *run,
         } else {
             training->n_held_out += sample->kind == SAMPLE_FUSED;
         }
-        if (!at || !*at)
+        if (!pos || !*pos)
             continue;
-        if (!*from || strcmp(at, from) < 0)
-            from = at;
-        if (strcmp(at, to) > 0)
-            to = at;
+        if (!*from || strcmp(pos, from) < 0)
+            from = pos;
+        if (strcmp(pos, to) > 0)
+            to = pos;
     }
     model->setting.device = arena_strdup(arena, first->device);
     model->setting.n_threads = first->n_threads;

@@ -136,12 +136,12 @@ static void insert(struct assignment *assignment, const struct change *change)
 static void drop(struct assignment *assignment, uint32_t idx)
 {
     uint32_t *type = &assignment->pieces[idx].type;
-    uint32_t *at = &assignment->first_of[assignment->space->types[*type].unit];
+    uint32_t *pos = &assignment->first_of[assignment->space->types[*type].unit];
 
     let_go(assignment, idx);
-    while (*at != idx)
-        at = &assignment->links[*at].next;
-    *at = assignment->links[idx].next;
+    while (*pos != idx)
+        pos = &assignment->links[*pos].next;
+    *pos = assignment->links[idx].next;
     *type = NO_TYPE;
     assignment->links[idx].next = assignment->first_free;
     assignment->first_free = idx;
@@ -191,13 +191,13 @@ static void find_leaders(struct assignment *assignment, const uint32_t *devices,
         for (uint32_t i = 0; i < n; i++)
             find_block(assignment, devices[i] / ASSIGNMENT_BLOCK);
     for (size_t k = 0; k < n_terms; k++) {
-        const double *of = assignment->block_ms + k;
+        const double *terms = assignment->block_ms + k;
         uint32_t block = 0, leader;
 
         for (uint32_t b = 1; b < n_blocks; b++)
-            if (of[b * n_terms] > of[block * n_terms])
+            if (terms[b * n_terms] > terms[block * n_terms])
                 block = b;
-        assignment->most_ms[k] = of[block * n_terms];
+        assignment->most_ms[k] = terms[block * n_terms];
         leader = block * ASSIGNMENT_BLOCK;
         while (assignment->terms_ms[leader * n_terms + k] <
                assignment->most_ms[k])

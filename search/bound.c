@@ -72,16 +72,16 @@ static struct unit_cost cheapest(const struct relaxation *relaxation,
                                  uint32_t unit, double price, double limit_ms)
 {
     const struct search_space *space = relaxation->space;
-    const struct unit *of = &space->units[unit];
+    const struct unit *entry = &space->units[unit];
     const uint32_t n_width_steps =
-        of->columns == NO_TYPE ? 0 : of->n_width_steps;
+        entry->columns == NO_TYPE ? 0 : entry->n_width_steps;
     struct unit_cost *tiled = relaxation->tiled, best = {.ms = INFINITY};
 
     tiled[0] = (struct unit_cost){0};
     for (uint32_t i = 1; i <= n_width_steps; i++) {
         tiled[i] = (struct unit_cost){.ms = INFINITY};
         for (uint32_t n = 1; n <= i && n < n_width_steps; n++) {
-            const uint32_t type = of->columns + n - 1;
+            const uint32_t type = entry->columns + n - 1;
             const double ms = space->standalone_ms[type];
             struct unit_cost sum = tiled[i - n];
 
@@ -92,8 +92,8 @@ static struct unit_cost cheapest(const struct relaxation *relaxation,
         }
         best = tiled[i];
     }
-    for (uint32_t i = 0; i < of->n_shardings; i++) {
-        const struct sharding *sharding = &of->shardings[i];
+    for (uint32_t i = 0; i < entry->n_shardings; i++) {
+        const struct sharding *sharding = &entry->shardings[i];
         const struct unit_cost cost = {sharding->load_ms, sharding->bytes};
 
         if (sharding->kind != SHARDING_COLUMNS &&
@@ -110,14 +110,14 @@ static struct unit_cost cheapest(const struct relaxation *relaxation,
  * column range. So the cost is above 0 only if all these shardings are of that
  * kind. */
 static double everywhere(const struct search_space *space,
-                         const struct unit *of, double limit_ms)
+                         const struct unit *unit, double limit_ms)
 {
     const bool fills_ranks =
         space->oracle->row_cut == ROW_CUT_RANKS && space->n_devices > 1;
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < of->n_shardings; i++) {
-        const struct sharding *sharding = &of->shardings[i];
+    for (uint32_t i = 0; i < unit->n_shardings; i++) {
+        const struct sharding *sharding = &unit->shardings[i];
         const bool is_everywhere =
             sharding->kind == SHARDING_REPLICA ||
             (fills_ranks && sharding->n_blocks == space->n_devices);
@@ -127,8 +127,9 @@ static double everywhere(const struct search_space *space,
                                     ? sharding->n_ranges * sharding->least_ms
                                     : 0);
     }
-    for (uint32_t n = 1; of->columns != NO_TYPE && n < of->n_width_steps; n++)
-        if (space->standalone_ms[of->columns + n - 1] <= limit_ms)
+    for (uint32_t n = 1; unit->columns != NO_TYPE && n < unit->n_width_steps;
+         n++)
+        if (space->standalone_ms[unit->columns + n - 1] <= limit_ms)
             return 0;
     /* If no sharding is cheap enough, cheapest() reports it. */
     return isfinite(least) ? least : 0;
@@ -147,11 +148,11 @@ static double everywhere(const struct search_space *space,
 static double limit_of(const struct relaxation *relaxation, uint32_t unit,
                        double total_ms)
 {
-    const struct unit *of = &relaxation->space->units[unit];
+    const struct unit *entry = &relaxation->space->units[unit];
 
-    if (of->leaves_out ||
-        (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_TYPE &&
-         of->width_step > TORCHREC_MIN_COLUMNS))
+    if (entry->leaves_out ||
+        (entry->first->output == OUTPUT_SEQUENCE && entry->columns != NO_TYPE &&
+         entry->width_step > TORCHREC_MIN_COLUMNS))
         return INFINITY;
     return total_ms -
            (relaxation->all_everywhere_ms - relaxation->everywhere_ms[unit]);

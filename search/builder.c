@@ -133,13 +133,13 @@ static void sort_devices(struct builder *builder)
 static void move_device(struct builder *builder, const struct load_rank *before)
 {
     const uint32_t n = builder->space->n_devices;
-    uint32_t at;
+    uint32_t pos;
 
     if (!builder->is_sorted)
         return;
-    at = load_order_find(builder->order, n, before);
-    builder->order[at] = rank_of(builder, before->device);
-    load_order_restore(builder->order, n, at);
+    pos = load_order_find(builder->order, n, before);
+    builder->order[pos] = rank_of(builder, before->device);
+    load_order_restore(builder->order, n, pos);
 }
 
 /* --- a place for a piece --- */
@@ -247,15 +247,15 @@ static uint32_t find_host(struct builder *builder, const struct change *pieces,
     uint32_t found = NO_PIECE;
     struct loaded least = {0};
 
-    for (uint32_t at = builder->space->types[pieces->type].first_device;
-         at + apart <= cluster->n_devices; at += apart) {
+    for (uint32_t pos = builder->space->types[pieces->type].first_device;
+         pos + apart <= cluster->n_devices; pos += apart) {
         struct loaded most = {.load = -INFINITY};
         uint32_t i = 0;
 
-        for (; i < n && fits(builder, pieces[i].type, at + i); i++) {
+        for (; i < n && fits(builder, pieces[i].type, pos + i); i++) {
             struct loaded then = {
-                .load = load_with(builder, at + i, pieces[i].type),
-                .bytes = builder->devices[at + i].bytes};
+                .load = load_with(builder, pos + i, pieces[i].type),
+                .bytes = builder->devices[pos + i].bytes};
 
             if (goes_before(&most, &then))
                 most = then;
@@ -263,7 +263,7 @@ static uint32_t find_host(struct builder *builder, const struct change *pieces,
         builder->work += i == n ? n : 0;
         if (i == n && (found == NO_PIECE || goes_before(&most, &least))) {
             least = most;
-            found = at;
+            found = pos;
         }
     }
     return found;
@@ -277,17 +277,17 @@ static uint32_t find_host(struct builder *builder, const struct change *pieces,
 static uint32_t find_room(struct builder *builder, const struct change *pieces,
                           uint32_t n, const struct change *before)
 {
-    uint32_t at = pieces->device;
+    uint32_t pos = pieces->device;
 
-    if (at != NO_PIECE)
-        return fits(builder, pieces->type, at) ? at : NO_PIECE;
+    if (pos != NO_PIECE)
+        return fits(builder, pieces->type, pos) ? pos : NO_PIECE;
     for (const struct change *it = before; it < pieces; it++)
         builder->devices[it->device].is_taken |=
             n > 1 || it->block == pieces->block;
-    at = n > 1 ? find_host(builder, pieces, n) : find_device(builder, pieces);
+    pos = n > 1 ? find_host(builder, pieces, n) : find_device(builder, pieces);
     for (const struct change *it = before; it < pieces; it++)
         builder->devices[it->device].is_taken = false;
-    return at;
+    return pos;
 }
 
 static void put(struct builder *builder, struct change *piece, uint32_t r)
@@ -325,12 +325,12 @@ static bool place_unit(struct builder *builder, const struct sharding *sharding)
             builder->space, sharding, i % n_ranges * n_blocks + i / n_ranges);
     for (uint32_t i = 0; i < sharding->n_pieces; i += n) {
         struct change *pieces = &builder->out->pieces[first];
-        const uint32_t at = find_room(builder, pieces + i, n, pieces);
+        const uint32_t pos = find_room(builder, pieces + i, n, pieces);
 
-        if (at == NO_PIECE || builder->work > BUILDER_MAX_WORK)
+        if (pos == NO_PIECE || builder->work > BUILDER_MAX_WORK)
             return false;
         for (uint32_t k = 0; k < n; k++)
-            put(builder, &pieces[i + k], at + k);
+            put(builder, &pieces[i + k], pos + k);
     }
     builder->work += sharding->n_pieces;
     return true;

@@ -40,18 +40,18 @@ void candidate_send(struct candidate *candidate,
 {
     const struct search_space *space = assignment->space;
     const struct change *it = &assignment->pieces[piece];
-    const struct unit *of = &space->units[space->types[it->type].unit];
+    const struct unit *unit = &space->units[space->types[it->type].unit];
     const uint32_t n_all = space_width_steps(space, it->type);
     struct change change = *it;
 
     if (n_width_steps && n_width_steps < n_all)
-        change.type = unit_type_of_steps(of, n_all - n_width_steps);
+        change.type = unit_type_of_steps(unit, n_all - n_width_steps);
     else
         change.device = device;
     *snapshot_next(&candidate->changes) = change;
     if (change.type != it->type)
         candidate_add(candidate, (struct change){.type = unit_type_of_steps(
-                                                     of, n_width_steps),
+                                                     unit, n_width_steps),
                                                  .device = device});
 }
 

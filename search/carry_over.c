@@ -58,14 +58,14 @@ static bool as_cut(struct snapshot *out, const struct search_space *space,
 static bool as_placed(struct snapshot *out, const struct search_space *space,
                       uint32_t unit, const struct table_pieces *old)
 {
-    const struct unit *of = &space->units[unit];
+    const struct unit *entry = &space->units[unit];
     const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
     const bool is_replica = shard_is_replica(kind);
     const uint32_t before = out->n;
 
-    for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_shardings; i++) {
-        if (of->shardings[i].kind == SHARDING_ROWS &&
-            as_cut(out, space, &of->shardings[i], old))
+    for (uint32_t i = 0; shard_cuts_rows(kind) && i < entry->n_shardings; i++) {
+        if (entry->shardings[i].kind == SHARDING_ROWS &&
+            as_cut(out, space, &entry->shardings[i], old))
             return true;
         out->n = before;
     }
@@ -77,7 +77,7 @@ static bool as_placed(struct snapshot *out, const struct search_space *space,
         struct change now = {.range = i};
 
         now.type = is_replica
-                       ? of->replica
+                       ? entry->replica
                        : space_type_of_width(space, unit,
                                              piece->col_end - piece->col_begin);
         if (now.type == NO_TYPE)
@@ -93,14 +93,16 @@ bool snapshot_from_plan(struct snapshot *out, const struct search_space *space,
                         const struct plan *plan)
 {
     const struct problem *problem = space->problem;
-    struct table_pieces *of = mem_alloc(problem->n_tables, sizeof(*of));
+    struct table_pieces *by_table =
+        mem_alloc(problem->n_tables, sizeof(*by_table));
     bool is_fine = true;
 
     out->n = 0;
-    table_pieces_find(of, problem->tables, problem->n_tables, plan);
+    table_pieces_find(by_table, problem->tables, problem->n_tables, plan);
     for (uint32_t u = 0; is_fine && u < space->n_units; u++)
-        is_fine = as_placed(out, space, u, &of[space->units[u].tables[0]]);
-    mem_free(of);
+        is_fine =
+            as_placed(out, space, u, &by_table[space->units[u].tables[0]]);
+    mem_free(by_table);
     return is_fine && snapshot_join(out, space);
 }
 

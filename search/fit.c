@@ -220,10 +220,10 @@ static enum bins_answer pack(struct snapshot *assignment,
     for (uint32_t i = 0; i < assignment->n; i++) {
         const struct change *piece = &assignment->pieces[i];
         const struct piece_type *type = &space->types[piece->type];
-        const struct unit *of = &space->units[type->unit];
+        const struct unit *unit = &space->units[type->unit];
         uint64_t bytes = type->bytes;
 
-        if (only_rigid && of->kinds != SHARD_TABLE && !of->first->group)
+        if (only_rigid && unit->kinds != SHARD_TABLE && !unit->first->group)
             continue;
         if (space_can_move(space, piece->type)) {
             sizes[n] = bytes;

@@ -51,23 +51,23 @@ struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
 {
     const struct snapshot *within = front_within(front, moved_bytes);
     struct snapshot point;
-    uint32_t at = 0;
+    uint32_t pos = 0;
 
     if (within && total_ms >= within->total_ms * (1 - ROUNDING_FRAC))
         return NULL;
-    while (at < front->n && front->points[at].moved_bytes < moved_bytes)
-        at++;
-    while (at < front->n && front->points[at].total_ms >= total_ms)
-        drop(front, at);
-    if (front->n == FRONT_MAX && drop_least_gain(front) < at)
-        at--;
+    while (pos < front->n && front->points[pos].moved_bytes < moved_bytes)
+        pos++;
+    while (pos < front->n && front->points[pos].total_ms >= total_ms)
+        drop(front, pos);
+    if (front->n == FRONT_MAX && drop_least_gain(front) < pos)
+        pos--;
     point = front->points[front->n];
-    memmove(&front->points[at + 1], &front->points[at],
-            (front->n - at) * sizeof(point));
-    front->points[at] = point;
-    front->points[at].moved_bytes = moved_bytes;
+    memmove(&front->points[pos + 1], &front->points[pos],
+            (front->n - pos) * sizeof(point));
+    front->points[pos] = point;
+    front->points[pos].moved_bytes = moved_bytes;
     front->n++;
-    return &front->points[at];
+    return &front->points[pos];
 }
 
 void front_thin(struct front *front, double gain_frac)

@@ -188,7 +188,7 @@ static int offer_rivals(struct full *full, struct snapshot *next,
     if (rivals_ask(full->rivals, &full->plan->problem, inputs, err))
         return -1;
     for (size_t r = 0; r < N_RIVALS; r++) {
-        const struct plan *found = &full->rivals->of[r].plan;
+        const struct plan *found = &full->rivals->list[r].plan;
 
         if (found->total_ms >= full->rival->total_ms)
             continue;

@@ -76,11 +76,11 @@ static bool choose(const struct search_space *space, struct branch *branch,
     const struct piece_type *type = &space->types[piece->type];
     const int64_t pin = space->units[type->unit].pin;
 
-    for (uint32_t at = 0; at < space->n_devices; at++) {
-        const uint32_t r = branch->order[at].device;
+    for (uint32_t pos = 0; pos < space->n_devices; pos++) {
+        const uint32_t r = branch->order[pos].device;
         const struct filled *device = &branch->devices[r];
 
-        branch->at = at;
+        branch->chosen = pos;
         if (device->output + piece->output <= cap &&
             type->bytes <= space->room_bytes[r] - device->bytes &&
             (pin < 0 || pin == r))
@@ -107,7 +107,7 @@ static void choose_all(struct greedy *greedy, const struct cuttable *piece,
             greedy->live[greedy->n_live] = branch;
             continue;
         }
-        branch->placement[i] = branch->order[branch->at].device;
+        branch->placement[i] = branch->order[branch->chosen].device;
         output = branch->devices[branch->placement[i]].output + piece->output;
         while (output > caps[cap])
             cap++;
@@ -127,7 +127,8 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
 
     for (unsigned b = 0; b < greedy->n_live; b++) {
         const struct branch *branch = greedy->live[b];
-        double *sum = branch->sums + branch->order[branch->at].device * width;
+        double *sum =
+            branch->sums + branch->order[branch->chosen].device * width;
 
         add_lanes(sum, sum, vector, 1, width);
         memcpy(greedy->sums + b * width, sum, width * sizeof(*sum));
@@ -136,7 +137,7 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
                          greedy->compute_ms);
     for (unsigned b = 0; b < greedy->n_live; b++) {
         struct branch *branch = greedy->live[b];
-        struct load_rank *rank = &branch->order[branch->at];
+        struct load_rank *rank = &branch->order[branch->chosen];
         struct filled *device = &branch->devices[rank->device];
 
         device->compute_ms = greedy->compute_ms[b];
@@ -145,7 +146,7 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
         device->n_pieces++;
         rank->load = device->compute_ms;
         rank->bytes = device->bytes;
-        load_order_restore(branch->order, space->n_devices, branch->at);
+        load_order_restore(branch->order, space->n_devices, branch->chosen);
     }
 }
 
@@ -192,10 +193,10 @@ void greedy_place(struct greedy *greedy, const uint32_t *pieces, size_t n,
         ask_comm(greedy);
     for (unsigned b = 0; b < greedy->n_live; b++) {
         const struct branch *branch = greedy->live[b];
-        const size_t at = b * n_devices;
+        const size_t pos = b * n_devices;
         const double total_ms =
-            oracle_total_ms(n_devices, greedy->compute_ms + at,
-                            greedy->bwd_ms + at, greedy->fwd_ms + at);
+            oracle_total_ms(n_devices, greedy->compute_ms + pos,
+                            greedy->bwd_ms + pos, greedy->fwd_ms + pos);
 
         if (branch->cap_begin < GREEDY_CAPS - 1)
             found->capped_ms = fmin(found->capped_ms, total_ms);

@@ -51,7 +51,7 @@ struct greedy {
         struct load_rank *order;     /* [R]; loads are compute_ms */
         uint32_t *placement;         /* [n]: device of each piece */
         unsigned cap_begin, cap_end; /* caps that this branch keeps */
-        uint32_t at; /* index in `order` of the device chosen last */
+        uint32_t chosen; /* index in `order` of the device chosen last */
     } branches[GREEDY_CAPS], *live[GREEDY_CAPS];
     unsigned n_live; /* number of live branches: the first entries of `live`,
                         which lists all branches */

@@ -128,10 +128,10 @@ static struct unit_need measure_unit(const struct search_space *space,
 {
     struct problem even = *space->problem;
     const struct unit *unit = &space->units[u];
-    struct unit_need of = {.piece_bytes = UINT64_MAX,
-                           .room_bytes = unit->pin >= 0
-                                             ? space->room_bytes[unit->pin]
-                                             : space->most_room_bytes};
+    struct unit_need wanted = {.piece_bytes = UINT64_MAX,
+                               .room_bytes = unit->pin >= 0
+                                                 ? space->room_bytes[unit->pin]
+                                                 : space->most_room_bytes};
 
     even.hot = NULL; /* a mean block: some block has at least as much */
     for (uint32_t i = 0; i < unit->n_tables; i++) {
@@ -140,7 +140,7 @@ static struct unit_need measure_unit(const struct search_space *space,
             even.tables[t].kinds & even.kinds & space->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
-        of.has_room |= !kinds; /* no kind is allowed: space_init fails */
+        wanted.has_room |= !kinds; /* no kind is allowed: space_init fails */
         for (; kinds; kinds &= kinds - 1) {
             enum shard_kind kind = (enum shard_kind)(kinds & -kinds);
             uint64_t piece;
@@ -148,23 +148,24 @@ static struct unit_need measure_unit(const struct search_space *space,
 
             if (items.total <= least.total)
                 least = items;
-            of.piece_bytes = min_u64(of.piece_bytes, piece);
-            of.has_room |=
-                piece <= (shard_is_replica(kind) ? least_room : of.room_bytes);
+            wanted.piece_bytes = min_u64(wanted.piece_bytes, piece);
+            wanted.has_room |=
+                piece <=
+                (shard_is_replica(kind) ? least_room : wanted.room_bytes);
         }
-        memory_add(&of.all, least);
+        memory_add(&wanted.all, least);
     }
     if (unit->pin >= 0 || unit->first->group) {
-        of.piece_bytes = of.all.total;
-        of.has_room = of.all.total <= of.room_bytes;
+        wanted.piece_bytes = wanted.all.total;
+        wanted.has_room = wanted.all.total <= wanted.room_bytes;
     }
-    return of;
+    return wanted;
 }
 
 /* Returns a text such as "table 't' takes ..., at least ... a piece, the
  * largest device has ..." and fills *shortage with the same figures. */
 static const char *describe_unit(const struct search_space *space, uint32_t u,
-                                 const struct unit_need *of,
+                                 const struct unit_need *wanted,
                                  struct shortage *shortage, struct arena *arena)
 {
     const struct unit *unit = &space->units[u];
@@ -172,18 +173,19 @@ static const char *describe_unit(const struct search_space *space, uint32_t u,
     const char *piece = "", *where = "the largest device";
     const char *name = first->group ? first->group : first->name;
 
-    *shortage = (struct shortage){.of = first->group ? "group" : "table",
-                                  .need_bytes = of->piece_bytes,
-                                  .have_bytes = of->room_bytes};
+    *shortage = (struct shortage){.subject = first->group ? "group" : "table",
+                                  .need_bytes = wanted->piece_bytes,
+                                  .have_bytes = wanted->room_bytes};
     snprintf(shortage->name, sizeof(shortage->name), "%s", name);
-    if (of->piece_bytes < of->all.total)
+    if (wanted->piece_bytes < wanted->all.total)
         piece = arena_printf(arena, ", at least %s a piece",
-                             size(of->piece_bytes, arena));
+                             size(wanted->piece_bytes, arena));
     if (unit->pin >= 0)
         where = arena_printf(arena, "device %" PRId64, unit->pin);
-    return arena_printf(arena, "%s '%s' takes %s%s, %s has %s", shortage->of,
-                        name, need(&of->all, arena), piece, where,
-                        room(space, of->room_bytes, true, arena));
+    return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
+                        shortage->subject, name, need(&wanted->all, arena),
+                        piece, where,
+                        room(space, wanted->room_bytes, true, arena));
 }
 
 /* Returns whether memory is too small, for a problem whose units were
@@ -210,7 +212,7 @@ static bool is_short(const struct search_space *space, struct arena *arena,
             *text = arena_printf(
                 arena, "device %u takes %s for its own samples, it has %s", r,
                 need(&own, arena), room(space, left, false, arena));
-            *shortage = (struct shortage){.of = "samples",
+            *shortage = (struct shortage){.subject = "samples",
                                           .is_of_device = true,
                                           .device = r,
                                           .need_bytes = own.total,
@@ -221,15 +223,15 @@ static bool is_short(const struct search_space *space, struct arena *arena,
         all_room = saturating_add(all_room, space->room_bytes[r]);
     }
     for (uint32_t u = 0; u < space->n_units; u++) {
-        struct unit_need of = measure_unit(space, u, least_room);
+        struct unit_need wanted = measure_unit(space, u, least_room);
 
-        if (!of.has_room) {
-            *text = describe_unit(space, u, &of, shortage, arena);
+        if (!wanted.has_room) {
+            *text = describe_unit(space, u, &wanted, shortage, arena);
             return true;
         }
-        memory_add(&all, of.all);
+        memory_add(&all, wanted.all);
         if (space->units[u].pin >= 0)
-            memory_add(&pinned[space->units[u].pin], of.all);
+            memory_add(&pinned[space->units[u].pin], wanted.all);
     }
     for (uint32_t r = 0; r < n; r++)
         if (pinned[r].total > space->room_bytes[r]) {
@@ -237,7 +239,7 @@ static bool is_short(const struct search_space *space, struct arena *arena,
                 arena, "the tables pinned to device %u take %s, it has %s", r,
                 need(&pinned[r], arena),
                 room(space, space->room_bytes[r], true, arena));
-            *shortage = (struct shortage){.of = "pinned",
+            *shortage = (struct shortage){.subject = "pinned",
                                           .is_of_device = true,
                                           .device = r,
                                           .need_bytes = pinned[r].total,
@@ -248,7 +250,7 @@ static bool is_short(const struct search_space *space, struct arena *arena,
                          need(&all, arena), n, n == 1 ? " has" : "s have",
                          room(space, all_room, true, arena));
     *shortage = (struct shortage){
-        .of = "tables", .need_bytes = all.total, .have_bytes = all_room};
+        .subject = "tables", .need_bytes = all.total, .have_bytes = all_room};
     return all.total > all_room;
 }
 

@@ -157,11 +157,11 @@ struct sharding listing_sharding(enum sharding_kind kind, uint32_t type,
 
 /* Returns whether the plan to be replaced has the unit's table in pieces of
  * this kind. Then the table must be able to stay as it is. */
-static bool stands_so(const struct search_space *space, const struct unit *of,
+static bool stands_so(const struct search_space *space, const struct unit *unit,
                       enum shard_kind kind)
 {
     const struct table_pieces *old =
-        space->current ? &space->current->standing[of->tables[0]] : NULL;
+        space->current ? &space->current->standing[unit->tables[0]] : NULL;
 
     return old && old->n && old->pieces[0].kind == kind;
 }
@@ -175,9 +175,9 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
     const double all_ms = space->mean_ms * space->n_devices;
     const double little_ms = LEFT_OUT * all_ms / space->n_units;
     const double room = SMALL_BYTES * (double)space->least_room_bytes;
-    struct unit *of = &space->units[u];
+    struct unit *unit = &space->units[u];
 
-    if (!space->is_long || stands_so(space, of, kind))
+    if (!space->is_long || stands_so(space, unit, kind))
         return true;
     for (uint32_t i = listing->first_sharding; i < listing->n_shardings; i++) {
         const struct sharding *sharding = &listing->shardings[i];
@@ -189,8 +189,8 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
             sharding->peak_ms > SMALL_LOAD * space->mean_ms ||
             lost_ms > little_ms)
             continue;
-        of->left_out_ms = fmax(of->left_out_ms, lost_ms);
-        of->leaves_out = true;
+        unit->left_out_ms = fmax(unit->left_out_ms, lost_ms);
+        unit->leaves_out = true;
         return false;
     }
     return true;
@@ -209,14 +209,14 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
  * unless it would be smaller than pieces may be wide.
  */
 static uint32_t choose_width_step(const struct search_space *space,
-                                  const struct unit *of)
+                                  const struct unit *unit)
 {
     const struct table_pieces *old =
-        space->current ? &space->current->standing[of->tables[0]] : NULL;
-    const uint32_t dim = of->first->dim;
+        space->current ? &space->current->standing[unit->tables[0]] : NULL;
+    const uint32_t dim = unit->first->dim;
     uint32_t coarse = dim, width_step;
 
-    for (uint32_t step = table_min_width(space->problem, of->first);
+    for (uint32_t step = table_min_width(space->problem, unit->first);
          step <= dim / 2; step += TABLE_COLUMN_STEP) {
         if (dim % step)
             continue;
@@ -235,7 +235,7 @@ static uint32_t choose_width_step(const struct search_space *space,
             rest = next;
         }
     }
-    return width_step < table_least_width(space->problem, of->first)
+    return width_step < table_least_width(space->problem, unit->first)
                ? coarse
                : width_step;
 }
@@ -246,21 +246,21 @@ static uint32_t choose_width_step(const struct search_space *space,
  * equal pieces. */
 static void add_column_shardings(struct listing *listing, uint32_t unit)
 {
-    const struct unit *of = &listing->space->units[unit];
+    const struct unit *entry = &listing->space->units[unit];
     uint32_t least = 2, most = listing->space->n_devices;
 
-    if (of->device != NO_PIECE) {
-        while (of->n_width_steps % least)
+    if (entry->device != NO_PIECE) {
+        while (entry->n_width_steps % least)
             least++;
-        most = of->whole == NO_TYPE ? least : 0;
+        most = entry->whole == NO_TYPE ? least : 0;
     }
-    for (uint32_t n = least; n <= most && n <= of->n_width_steps; n++) {
+    for (uint32_t n = least; n <= most && n <= entry->n_width_steps; n++) {
         struct sharding sharding = listing_sharding(
-            SHARDING_COLUMNS, of->columns + of->n_width_steps / n - 1, n);
+            SHARDING_COLUMNS, entry->columns + entry->n_width_steps / n - 1, n);
 
         sharding.n_ranges = n;
         sharding.last++;
-        sharding.n_last = of->n_width_steps % n;
+        sharding.n_last = entry->n_width_steps % n;
         listing_add_sharding(listing, sharding);
     }
 }
@@ -271,11 +271,11 @@ static void add_replica(struct listing *listing, uint32_t u)
 {
     const struct search_space *space = listing->space;
     const uint32_t n = space->n_devices;
-    struct unit *of = &space->units[u];
+    struct unit *unit = &space->units[u];
     struct piece_type all = {.unit = u,
                              .kind = SHARD_REPLICATE,
-                             .width = of->first->dim,
-                             .n_rows = of->first->num_embeddings};
+                             .width = unit->first->dim,
+                             .n_rows = unit->first->num_embeddings};
     uint32_t type = listing_add_type(listing, all);
     const double frac = space->oracle->is_additive ? 1 : LEAST_REPLICA_FRAC;
 
@@ -285,7 +285,7 @@ static void add_replica(struct listing *listing, uint32_t u)
         listing->n_types--;
         return;
     }
-    of->replica = type;
+    unit->replica = type;
     listing_add_sharding(listing, listing_sharding(SHARDING_REPLICA, type, n));
 }
 
@@ -296,39 +296,39 @@ static void add_replica(struct listing *listing, uint32_t u)
 static void add_unit(struct listing *listing, uint32_t u)
 {
     const struct search_space *space = listing->space;
-    struct unit *of = &space->units[u];
-    const struct table *table = of->first;
+    struct unit *unit = &space->units[u];
+    const struct table *table = unit->first;
     struct piece_type all = {.unit = u,
                              .kind = SHARD_TABLE,
                              .width = table->dim,
                              .n_rows = table->num_embeddings};
 
     listing->first_sharding = listing->n_shardings;
-    of->whole = of->columns = of->replica = NO_TYPE;
-    of->n_width_steps = 1;
-    of->width_step = table->dim;
-    if (of->kinds & SHARD_TABLE) {
-        of->whole = listing_add_type(listing, all);
+    unit->whole = unit->columns = unit->replica = NO_TYPE;
+    unit->n_width_steps = 1;
+    unit->width_step = table->dim;
+    if (unit->kinds & SHARD_TABLE) {
+        unit->whole = listing_add_type(listing, all);
         listing_add_sharding(listing,
-                             listing_sharding(SHARDING_WHOLE, of->whole, 1));
+                             listing_sharding(SHARDING_WHOLE, unit->whole, 1));
     }
     if (table->group)
         return;
-    if (of->kinds & SHARD_COLUMN)
-        of->width_step = choose_width_step(space, of);
-    if (of->width_step < table->dim) {
-        of->n_width_steps = table->dim / of->width_step;
-        of->columns = listing->n_types;
+    if (unit->kinds & SHARD_COLUMN)
+        unit->width_step = choose_width_step(space, unit);
+    if (unit->width_step < table->dim) {
+        unit->n_width_steps = table->dim / unit->width_step;
+        unit->columns = listing->n_types;
         all.kind = SHARD_COLUMN;
-        for (all.width = of->width_step; all.width < table->dim;
-             all.width += of->width_step)
+        for (all.width = unit->width_step; all.width < table->dim;
+             all.width += unit->width_step)
             listing_add_type(listing, all);
         add_column_shardings(listing, u);
     }
-    if (of->pin >= 0 || (listing->n_shardings > listing->first_sharding &&
-                         clock_ms() >= listing->end_ms))
+    if (unit->pin >= 0 || (listing->n_shardings > listing->first_sharding &&
+                           clock_ms() >= listing->end_ms))
         return;
-    if ((of->kinds & SHARD_REPLICATE) && space->n_devices > 1)
+    if ((unit->kinds & SHARD_REPLICATE) && space->n_devices > 1)
         add_replica(listing, u);
     listing_add_row_cuts(listing, u);
 }
@@ -370,13 +370,13 @@ void listing_append(struct listing *listing, struct search_space *space)
         shardings[i].last += by;
     }
     for (uint32_t u = listing->begin; u < listing->end; u++) {
-        struct unit *of = &space->units[u];
+        struct unit *unit = &space->units[u];
 
-        shift(&of->whole, by);
-        shift(&of->columns, by);
-        shift(&of->replica, by);
-        of->shardings = shardings;
-        shardings += of->n_shardings;
+        shift(&unit->whole, by);
+        shift(&unit->columns, by);
+        shift(&unit->replica, by);
+        unit->shardings = shardings;
+        shardings += unit->n_shardings;
     }
     if (listing->n_types) {
         memcpy(space->types + by, listing->list,

@@ -44,23 +44,23 @@ static uint32_t seek(const struct load_rank *order, uint32_t begin,
 uint32_t load_order_find(const struct load_rank *order, uint32_t n,
                          const struct load_rank *rank)
 {
-    const uint32_t at = seek(order, 0, n, rank);
+    const uint32_t pos = seek(order, 0, n, rank);
 
-    assert(at < n && order[at].device == rank->device);
-    return at;
+    assert(pos < n && order[pos].device == rank->device);
+    return pos;
 }
 
-void load_order_restore(struct load_rank *order, uint32_t n, uint32_t at)
+void load_order_restore(struct load_rank *order, uint32_t n, uint32_t pos)
 {
-    const struct load_rank rank = order[at];
+    const struct load_rank rank = order[pos];
     uint32_t to;
 
-    if (at && is_before(&rank, &order[at - 1])) {
-        to = seek(order, 0, at, &rank);
-        memmove(order + to + 1, order + to, (at - to) * sizeof(*order));
+    if (pos && is_before(&rank, &order[pos - 1])) {
+        to = seek(order, 0, pos, &rank);
+        memmove(order + to + 1, order + to, (pos - to) * sizeof(*order));
     } else {
-        to = seek(order, at + 1, n, &rank) - 1;
-        memmove(order + at, order + at + 1, (to - at) * sizeof(*order));
+        to = seek(order, pos + 1, n, &rank) - 1;
+        memmove(order + pos, order + pos + 1, (to - pos) * sizeof(*order));
     }
     order[to] = rank;
 }

@@ -23,6 +23,6 @@ void load_order_sort(struct load_rank *order, uint32_t n);
 uint32_t load_order_find(const struct load_rank *order, uint32_t n,
                          const struct load_rank *rank);
 /* Restores the order after the entry at this index has changed. */
-void load_order_restore(struct load_rank *order, uint32_t n, uint32_t at);
+void load_order_restore(struct load_rank *order, uint32_t n, uint32_t pos);
 
 #endif

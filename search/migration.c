@@ -200,12 +200,12 @@ void migration_count_candidate(struct candidate *candidate,
                             ? change->type
                             : assignment->pieces[change->piece].type;
         uint32_t unit = space->types[type].unit;
-        uint32_t at = 0;
+        uint32_t pos = 0;
         uint64_t bytes;
 
-        while (at < candidate->n_moved && candidate->moved[at].unit != unit)
-            at++;
-        if (at < candidate->n_moved)
+        while (pos < candidate->n_moved && candidate->moved[pos].unit != unit)
+            pos++;
+        if (pos < candidate->n_moved)
             continue; /* already counted */
         bytes = unit_bytes(assignment, candidate, unit);
         candidate->moved[candidate->n_moved++] =
@@ -234,13 +234,13 @@ double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
             for (uint32_t b = a + 1; b < n; b++) {
                 const double *of_a = value + a * stride;
                 const double *of_b = value + b * stride;
-                const uint32_t at = column_of[a], to = column_of[b];
+                const uint32_t pos = column_of[a], to = column_of[b];
 
-                if (of_a[to] + of_b[at] <=
-                    (of_a[at] + of_b[to]) * (1 + LEAST_GAIN))
+                if (of_a[to] + of_b[pos] <=
+                    (of_a[pos] + of_b[to]) * (1 + LEAST_GAIN))
                     continue;
                 column_of[a] = to;
-                column_of[b] = at;
+                column_of[b] = pos;
                 any = true;
             }
     }

@@ -31,7 +31,7 @@ struct draw {
     /* Load above which the whole candidate is rejected at once. Used only if
      * loads add up exactly; otherwise INFINITY. */
     double limit_ms;
-    const struct unit *of; /* unit that is being placed */
+    const struct unit *poured; /* unit that is being placed */
 };
 
 /* Returns a piece of the device, drawn uniformly; NO_PIECE if it has none. */
@@ -111,18 +111,18 @@ static uint32_t width_steps_of(const struct draw *draw, uint32_t piece)
 static uint32_t sibling_device(const struct draw *draw)
 {
     const struct assignment *assignment = draw->assignment;
-    uint32_t first = assignment->first_of[draw->unit], at = draw->piece, n = 0;
+    uint32_t first = assignment->first_of[draw->unit], pos = draw->piece, n = 0;
 
     for (uint32_t i = first; i != NO_PIECE; i = assignment->links[i].next)
         n++;
     if (n < 2)
         return NO_PIECE;
     for (uint32_t k = 1 + rng_draw(draw->rng, n - 1); k > 0; k--) {
-        at = assignment->links[at].next;
-        if (at == NO_PIECE)
-            at = first;
+        pos = assignment->links[pos].next;
+        if (pos == NO_PIECE)
+            pos = first;
     }
-    return assignment->pieces[at].device;
+    return assignment->pieces[pos].device;
 }
 
 /*
@@ -225,10 +225,11 @@ static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
     const struct search_space *space = draw->assignment->space;
     const uint64_t bytes = space->types[piece->type].bytes;
-    struct device_estimate *on = &draw->candidate->estimates[piece->device];
+    struct device_estimate *estimate =
+        &draw->candidate->estimates[piece->device];
 
-    on->load_ms += sign * space->load_ms[piece->type];
-    on->bytes += sign < 0 ? -bytes : bytes;
+    estimate->load_ms += sign * space->load_ms[piece->type];
+    estimate->bytes += sign < 0 ? -bytes : bytes;
 }
 
 static void put(struct draw *draw, const struct change *piece)
@@ -268,14 +269,14 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     assert(apart > 0);
-    for (uint32_t at = draw->assignment->space->types[type].first_device;
-         at + apart <= draw->assignment->n_devices; at += apart) {
-        uint32_t r = at;
+    for (uint32_t pos = draw->assignment->space->types[type].first_device;
+         pos + apart <= draw->assignment->n_devices; pos += apart) {
+        uint32_t r = pos;
 
-        for (uint32_t i = at + 1; i < at + apart; i++)
+        for (uint32_t i = pos + 1; i < pos + apart; i++)
             if (estimates[i].load_ms > estimates[r].load_ms)
                 r = i;
-        if (candidate->first_on[at] == NO_PIECE)
+        if (candidate->first_on[pos] == NO_PIECE)
             consider(&best, draw->assignment, r, estimates[r].load_ms,
                      estimates[r].bytes + bytes);
     }
@@ -297,24 +298,27 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct search_space *space = draw->assignment->space;
-    const struct device_estimate *on = &draw->candidate->estimates[device];
+    const struct device_estimate *estimate =
+        &draw->candidate->estimates[device];
     const uint32_t most =
-        draw->of->n_width_steps - (draw->of->whole == NO_TYPE);
+        draw->poured->n_width_steps - (draw->poured->whole == NO_TYPE);
     uint32_t least = 0;
 
-    if (on->load_ms + space->load_ms[draw->of->columns] > draw->target_ms)
+    if (estimate->load_ms + space->load_ms[draw->poured->columns] >
+        draw->target_ms)
         return 0;
-    for (uint32_t step = 1U << 31 >> __builtin_clz(draw->of->n_width_steps);
+    for (uint32_t step = 1U << 31 >> __builtin_clz(draw->poured->n_width_steps);
          step; step /= 2) {
         const uint32_t n = least + step;
-        const uint32_t type = unit_type_of_steps(draw->of, n);
+        const uint32_t type = unit_type_of_steps(draw->poured, n);
 
         if (n <= most &&
-            !(on->load_ms + space->load_ms[type] > draw->target_ms))
+            !(estimate->load_ms + space->load_ms[type] > draw->target_ms))
             least = n;
     }
     while (least &&
-           on->bytes + space->types[unit_type_of_steps(draw->of, least)].bytes >
+           estimate->bytes +
+                   space->types[unit_type_of_steps(draw->poured, least)].bytes >
                space->room_bytes[device])
         least--;
     return least;
@@ -350,13 +354,14 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
-        const struct device_estimate *on = &estimates[r];
-        const uint32_t then = unit_type_of_steps(draw->of, on->held_steps + n);
+        const struct device_estimate *estimate = &estimates[r];
+        const uint32_t then =
+            unit_type_of_steps(draw->poured, estimate->held_steps + n);
 
         if (then != NO_TYPE)
             consider(&best, draw->assignment, r,
-                     on->load_ms + space->load_ms[then],
-                     on->bytes + space->types[then].bytes);
+                     estimate->load_ms + space->load_ms[then],
+                     estimate->bytes + space->types[then].bytes);
     }
     return best.device;
 }
@@ -370,7 +375,7 @@ static void pour(struct draw *draw)
 {
     struct device_estimate *estimates = draw->candidate->estimates;
     const uint32_t n_devices = draw->assignment->n_devices;
-    uint32_t left = draw->of->n_width_steps, n_open = 0, n, r;
+    uint32_t left = draw->poured->n_width_steps, n_open = 0, n, r;
 
     for (r = 0; r < n_devices; r++) {
         estimates[r].free_steps = room_on(draw, r);
@@ -389,10 +394,11 @@ static void pour(struct draw *draw)
     }
     for (r = 0; r < n_devices && candidate_is_priced(draw->candidate); r++)
         if (estimates[r].held_steps)
-            put(draw, &(struct change){.type = unit_type_of_steps(
-                                           draw->of, estimates[r].held_steps),
-                                       .device = r,
-                                       .range = r});
+            put(draw,
+                &(struct change){.type = unit_type_of_steps(
+                                     draw->poured, estimates[r].held_steps),
+                                 .device = r,
+                                 .range = r});
 }
 
 /* Returns the device of a piece that has no fixed device. The device must not
@@ -456,13 +462,14 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
         const struct sharding *sharding = shardings[i];
         const uint32_t first = candidate->changes.n;
 
-        draw.of = &space->units[space->types[sharding->type].unit];
-        if (draw.of->columns != NO_TYPE && space->tuning->pours &&
-            draw.of->device == NO_PIECE &&
+        draw.poured = &space->units[space->types[sharding->type].unit];
+        if (draw.poured->columns != NO_TYPE && space->tuning->pours &&
+            draw.poured->device == NO_PIECE &&
             (sharding->kind == SHARDING_WHOLE ||
              sharding->kind == SHARDING_COLUMNS)) {
             pour(&draw);
-            candidate->is_apart &= draw.of->first->output != OUTPUT_SEQUENCE;
+            candidate->is_apart &=
+                draw.poured->first->output != OUTPUT_SEQUENCE;
             continue;
         }
         for (uint32_t k = 0;
@@ -473,8 +480,8 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
                 piece.device = open_device(&draw, sharding, &piece, first);
             put(&draw, &piece);
         }
-        candidate->is_apart &=
-            sharding->kind == SHARDING_REPLICA || draw.of->device != NO_PIECE;
+        candidate->is_apart &= sharding->kind == SHARDING_REPLICA ||
+                               draw.poured->device != NO_PIECE;
     }
 }
 

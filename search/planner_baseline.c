@@ -92,12 +92,13 @@ static int list_entries(struct baseline_entry *entries,
  * lesser sum, or an equal sum and less memory in use. */
 static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 {
-    const struct filling *of = placing->devices;
+    const struct filling *fillings = placing->devices;
     const uint64_t *room = placing->room_bytes;
 
-    return of[a].load < of[b].load ||
-           (of[a].load == of[b].load &&
-            room[a] - of[a].free_bytes < room[b] - of[b].free_bytes);
+    return fillings[a].load < fillings[b].load ||
+           (fillings[a].load == fillings[b].load &&
+            room[a] - fillings[a].free_bytes <
+                room[b] - fillings[b].free_bytes);
 }
 
 /* Places each unit on the best device that has room for it. The random baseline
@@ -297,7 +298,7 @@ int rivals_ask(struct rivals *rivals, const struct problem *problem,
 {
     inputs.limit_proposals = 1 + RIVAL_EFFORT / problem->n_tables;
     for (size_t i = 0; i < N_RIVALS; i++)
-        if (rival_ask(&rivals->of[i], &search_contenders[i], problem, &inputs,
+        if (rival_ask(&rivals->list[i], &search_contenders[i], problem, &inputs,
                       rivals->arena, err))
             return -1;
     return 0;

@@ -69,7 +69,7 @@ struct table_options {
         uint32_t begin; /* first rank, if the shards go in order */
         /* [n_ranks]: ranks of the shards, if they do not go in order. */
         uint32_t *ranks;
-    } at, best; /* present assignment, and best one */
+    } present, best; /* present assignment, and best one */
     uint32_t n_ranks;
 };
 
@@ -229,7 +229,7 @@ static int list_options(struct torchrec_planner *planner, uint32_t t,
             "no plan was found: TorchRec's planner has no sharding type "
             "for table '%s'",
             table->name);
-    candidate->at.ranks =
+    candidate->present.ranks =
         ARENA_NEW(&placing->scratch, uint32_t, candidate->n_ranks);
     candidate->best.ranks =
         ARENA_NEW(&placing->scratch, uint32_t, candidate->n_ranks);
@@ -251,9 +251,9 @@ static bool goes_before(const struct torchrec_planner *planner, uint32_t a,
     return local_a != local_b ? local_a < local_b : a < b;
 }
 
-static uint32_t rank_of(const struct torchrec_placement *at, uint32_t shard)
+static uint32_t rank_of(const struct torchrec_placement *pos, uint32_t shard)
 {
-    return at->option->is_in_order ? at->begin + shard : at->ranks[shard];
+    return pos->option->is_in_order ? pos->begin + shard : pos->ranks[shard];
 }
 
 /* Places the proposed option of a table on the ranks from `begin` to `end` - 1.
@@ -267,8 +267,8 @@ static bool place(struct torchrec_planner *planner,
     struct filling *ranks = planner->placing->devices;
 
     weigh(option, planner, (uint32_t)(candidate - planner->candidates));
-    candidate->at.option = option;
-    candidate->at.begin = begin;
+    candidate->present.option = option;
+    candidate->present.begin = begin;
     for (uint32_t i = 0; i < option->n_shards; i++) {
         uint64_t bytes = i < option->n_full    ? option->full_bytes
                          : i == option->n_full ? option->rest_bytes
@@ -282,13 +282,13 @@ static bool place(struct torchrec_planner *planner,
         if (best == end)
             return false;
         if (!option->is_in_order)
-            candidate->at.ranks[i] = best;
+            candidate->present.ranks[i] = best;
         ranks[best].free_bytes -= bytes;
         ranks[best].load += option->ms;
     }
     for (uint32_t i = 0; i < option->n_shards; i++)
-        planner->most_load =
-            fmax(planner->most_load, ranks[rank_of(&candidate->at, i)].load);
+        planner->most_load = fmax(planner->most_load,
+                                  ranks[rank_of(&candidate->present, i)].load);
     return true;
 }
 
@@ -354,9 +354,9 @@ static void try_proposal(struct torchrec_planner *planner)
     for (uint32_t t = 0; t < placing->n_tables; t++) {
         struct table_options *candidate = &planner->candidates[t];
 
-        candidate->best.option = candidate->at.option;
-        candidate->best.begin = candidate->at.begin;
-        memcpy(candidate->best.ranks, candidate->at.ranks,
+        candidate->best.option = candidate->present.option;
+        candidate->best.begin = candidate->present.begin;
+        memcpy(candidate->best.ranks, candidate->present.ranks,
                candidate->n_ranks * sizeof(uint32_t));
     }
 }

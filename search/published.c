@@ -57,7 +57,7 @@ struct beam {
     const struct search_options *options;
     struct arena *arena;
     const struct search_space *space;
-    struct cuttable *of; /* all pieces, in the order that breaks ties */
+    struct cuttable *cuttables; /* all pieces, in the order that breaks ties */
     struct greedy_inputs inputs;
     /* [threads]; zeroed until its thread needs it. */
     struct greedy *greedies;
@@ -75,9 +75,10 @@ struct beam {
 static uint32_t half_of(const struct search_space *space, uint32_t unit,
                         uint32_t width)
 {
-    const struct unit *of = &space->units[unit];
+    const struct unit *entry = &space->units[unit];
 
-    if (of->pin >= 0 && (of->whole != NO_TYPE || width < of->first->dim))
+    if (entry->pin >= 0 &&
+        (entry->whole != NO_TYPE || width < entry->first->dim))
         return NO_TYPE;
     return width % 2 ? NO_TYPE : space_type_of_width(space, unit, width / 2);
 }
@@ -108,7 +109,7 @@ static void rank_node(const struct beam *beam, struct node *node)
     struct ranked *order = mem_alloc(node->n, sizeof(*order));
 
     for (size_t i = 0; i < node->n; i++)
-        order[i] = (struct ranked){-beam->of[node->pieces[i]].single_ms,
+        order[i] = (struct ranked){-beam->cuttables[node->pieces[i]].single_ms,
                                    node->pieces[i]};
     ranked_sort(order, node->n);
     node->ranked = ARENA_NEW(beam->arena, uint32_t, node->n);
@@ -133,7 +134,7 @@ static void open_beam(struct beam *beam)
     uint32_t n = 0;
 
     beam->best.found.best_ms = INFINITY;
-    beam->of = ARENA_NEW(beam->arena, struct cuttable, space->n_types);
+    beam->cuttables = ARENA_NEW(beam->arena, struct cuttable, space->n_types);
     root->n = space->n_units;
     root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
     for (uint32_t u = space->n_units; u-- > 0;) {
@@ -145,14 +146,14 @@ static void open_beam(struct beam *beam)
             return;
         root->pieces[u] = n;
         while (p != NO_TYPE) {
-            struct cuttable *of = &beam->of[n++];
+            struct cuttable *cuttable = &beam->cuttables[n++];
 
-            of->type = p;
-            of->output = output_of(space, p);
+            cuttable->type = p;
+            cuttable->output = output_of(space, p);
             oracle->ops->compute(oracle, space->vectors + p * oracle->width, 1,
-                                 &of->single_ms);
+                                 &cuttable->single_ms);
             p = half_of(space, u, space->types[p].width);
-            of->half = p == NO_TYPE ? NO_PIECE : n;
+            cuttable->half = p == NO_TYPE ? NO_PIECE : n;
         }
     }
     for (uint32_t u = 0; u < space->n_units; u++)
@@ -160,9 +161,9 @@ static void open_beam(struct beam *beam)
             root->pieces[root->n++] = root->pieces[u];
     rank_node(beam, root);
     for (size_t i = 0; i < root->n; i++)
-        output += beam->of[root->pieces[i]].output;
+        output += beam->cuttables[root->pieces[i]].output;
     beam->inputs.space = space;
-    beam->inputs.pieces = beam->of;
+    beam->inputs.pieces = beam->cuttables;
     beam->inputs.most_placed = root->n + beam->options->beam_depth;
     for (unsigned c = 0; c < GREEDY_CAPS - 1; c++)
         beam->inputs.caps[c] = (1 + CAP_STEP * c) * (output / space->n_devices);
@@ -177,8 +178,8 @@ static void open_beam(struct beam *beam)
 static void rank_child(const struct beam *beam, struct node *child,
                        const struct node *parent, uint32_t halved)
 {
-    const uint32_t half = beam->of[halved].half;
-    const double half_ms = beam->of[half].single_ms;
+    const uint32_t half = beam->cuttables[halved].half;
+    const double half_ms = beam->cuttables[half].single_ms;
     uint32_t n_halves = 2;
     bool is_gone = false;
     size_t n = 0;
@@ -187,7 +188,7 @@ static void rank_child(const struct beam *beam, struct node *child,
     child->found.placement = ARENA_NEW(beam->arena, uint32_t, child->n);
     for (size_t i = 0; i < parent->n; i++) {
         const uint32_t piece = parent->ranked[i];
-        const double ms = beam->of[piece].single_ms;
+        const double ms = beam->cuttables[piece].single_ms;
 
         for (; n_halves && (half_ms > ms || (half_ms == ms && half < piece));
              n_halves--)
@@ -204,16 +205,16 @@ static void rank_child(const struct beam *beam, struct node *child,
 /* Adds the child of a node that has piece `at` halved. Two children with the
  * same set, reached by halving in a different order, cost the same. They are
  * priced once, but both take a place in the beam, as published. */
-static void add_child(struct beam *beam, const struct node *node, uint32_t at)
+static void add_child(struct beam *beam, const struct node *node, uint32_t pos)
 {
     struct node *child = &beam->children[beam->n_children];
 
     *child = (struct node){.n = node->n + 1};
     child->pieces = ARENA_NEW(beam->arena, uint32_t, child->n);
     memcpy(child->pieces, node->pieces, node->n * sizeof(*node->pieces));
-    child->pieces[at] = beam->of[node->pieces[at]].half;
-    child->pieces[node->n] = child->pieces[at];
-    rank_child(beam, child, node, node->pieces[at]);
+    child->pieces[pos] = beam->cuttables[node->pieces[pos]].half;
+    child->pieces[node->n] = child->pieces[pos];
+    rank_child(beam, child, node, node->pieces[pos]);
     while (memcmp(beam->children[child->like].ranked, child->ranked,
                   child->n * sizeof(*child->ranked)) != 0)
         child->like++;
@@ -229,11 +230,11 @@ static void add_children(struct beam *beam, const struct node *node)
 
     for (int by_cost = 0; by_cost <= 1; by_cost++) {
         for (uint32_t i = 0; i < node->n; i++) {
-            const struct cuttable *of = &beam->of[node->pieces[i]];
+            const struct cuttable *cuttable = &beam->cuttables[node->pieces[i]];
 
             keys[i] = (struct ranked){
-                by_cost ? -of->single_ms
-                        : -(double)beam->space->types[of->type].bytes,
+                by_cost ? -cuttable->single_ms
+                        : -(double)beam->space->types[cuttable->type].bytes,
                 i};
         }
         ranked_sort(keys, node->n);
@@ -241,7 +242,7 @@ static void add_children(struct beam *beam, const struct node *node)
             marked[keys[i].idx] = true;
     }
     for (uint32_t i = 0; i < node->n; i++)
-        if (marked[i] && beam->of[node->pieces[i]].half != NO_PIECE)
+        if (marked[i] && beam->cuttables[node->pieces[i]].half != NO_PIECE)
             add_child(beam, node, i);
 }
 
@@ -276,16 +277,17 @@ static void select_nodes(struct beam *beam)
     beam->n_nodes = 0;
     for (size_t i = 0; i < beam->n_children; i++) {
         struct node child = beam->children[beam->children[i].like];
-        size_t at = beam->n_nodes;
+        size_t pos = beam->n_nodes;
 
         child.pieces = beam->children[i].pieces;
         beam->n_priced += beam->children[i].found.n_priced;
         if (child.found.best_ms < beam->best.found.best_ms)
             beam->best = child;
-        for (; at > 0 && goes_before(&child.found, &beam->nodes[at - 1].found);
-             at--)
-            beam->nodes[at] = beam->nodes[at - 1];
-        beam->nodes[at] = child;
+        for (;
+             pos > 0 && goes_before(&child.found, &beam->nodes[pos - 1].found);
+             pos--)
+            beam->nodes[pos] = beam->nodes[pos - 1];
+        beam->nodes[pos] = child;
         if (beam->n_nodes < beam->options->beam_width)
             beam->n_nodes++;
     }
@@ -322,7 +324,7 @@ bool published_find(struct snapshot *found, struct plan *plan,
     }
     for (uint32_t i = 0; i < best->n; i++)
         *snapshot_next(found) =
-            (struct change){.type = beam.of[best->ranked[i]].type,
+            (struct change){.type = beam.cuttables[best->ranked[i]].type,
                             .device = best->found.placement[i],
                             .range = i};
     found->total_ms = best->found.best_ms;

@@ -166,11 +166,11 @@ static bool is_enough(const struct replan *replan, const double gains[2])
 static bool gains_in_sharding(struct replan *replan, uint32_t unit)
 {
     struct evaluator *evaluator = &replan->evaluator;
-    const struct unit *of = &replan->space.units[unit];
+    const struct unit *entry = &replan->space.units[unit];
     bool gains = false;
 
-    for (uint32_t f = 0; f < of->n_shardings && !gains; f++) {
-        const struct sharding *sharding = &of->shardings[f];
+    for (uint32_t f = 0; f < entry->n_shardings && !gains; f++) {
+        const struct sharding *sharding = &entry->shardings[f];
         struct rng rng;
 
         candidate_clear(&evaluator->candidate);
@@ -362,7 +362,7 @@ static int refuse(struct replan *replan, struct err *err)
             "no plan was found that moves at most %s; the least movement "
             "found that will do is %s, %" PRIu64 " B%s",
             limit, least, moves.bytes.moved, why.len ? why.data : "");
-    err->shortage = (struct shortage){.of = "movement",
+    err->shortage = (struct shortage){.subject = "movement",
                                       .need_bytes = moves.bytes.moved,
                                       .have_bytes = replan->limit_bytes,
                                       .fits_move_bytes = moves.bytes.moved};

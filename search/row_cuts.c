@@ -16,15 +16,15 @@ static bool cut_may_pay(struct listing *listing, uint32_t u,
                         const struct piece_type *block, uint32_t n)
 {
     const struct search_space *space = listing->space;
-    const struct unit *of = &space->units[u];
-    const uint32_t n_ranges = of->first->dim / block->width;
-    struct shard half = space_shard(space, block, of->tables[0]);
+    const struct unit *unit = &space->units[u];
+    const uint32_t n_ranges = unit->first->dim / block->width;
+    struct shard half = space_shard(space, block, unit->tables[0]);
     double *vector, half_bytes, load_ms = 0;
 
     if (!space->is_long)
         return true;
     half.row_begin = 0;
-    half.row_end = of->first->num_embeddings / 2;
+    half.row_end = unit->first->num_embeddings / 2;
     half_bytes = (double)shard_memory(&listing->even, &half).total -
                  LISTING_PIECE_ROUNDING;
     if (space->oracle->ops->embed) {
@@ -178,12 +178,13 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
 static void add_standing_cut(struct listing *listing, uint32_t unit)
 {
     const struct search_space *space = listing->space;
-    const struct unit *of = &space->units[unit];
-    const struct table_pieces *old = &space->current->standing[of->tables[0]];
+    const struct unit *entry = &space->units[unit];
+    const struct table_pieces *old =
+        &space->current->standing[entry->tables[0]];
     struct sharding cut =
         listing_sharding(SHARDING_ROWS, listing->n_types, (uint32_t)old->n);
 
-    if (!old->n || !(old->pieces[0].kind & of->kinds) ||
+    if (!old->n || !(old->pieces[0].kind & entry->kinds) ||
         !shard_cuts_rows(old->pieces[0].kind))
         return;
     cut.n_blocks = cut.n_pieces;
@@ -253,15 +254,15 @@ static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
 void listing_add_row_cuts(struct listing *listing, uint32_t u)
 {
     const struct search_space *space = listing->space;
-    const struct unit *of = &space->units[u];
-    const uint32_t min_width = table_min_width(space->problem, of->first);
+    const struct unit *unit = &space->units[u];
+    const uint32_t min_width = table_min_width(space->problem, unit->first);
 
-    if (of->kinds & SHARD_ROW)
+    if (unit->kinds & SHARD_ROW)
         add_cuts(listing, u, 1);
-    for (uint32_t n = 2;
-         (of->kinds & SHARD_GRID) && n <= MAX_RANGES && n <= space->n_devices &&
-         of->first->dim % (n * TABLE_COLUMN_STEP) == 0 &&
-         of->first->dim / n >= min_width;
+    for (uint32_t n = 2; (unit->kinds & SHARD_GRID) && n <= MAX_RANGES &&
+                         n <= space->n_devices &&
+                         unit->first->dim % (n * TABLE_COLUMN_STEP) == 0 &&
+                         unit->first->dim / n >= min_width;
          n *= 2)
         add_cuts(listing, u, n);
     if (space->current && space->oracle->row_cut == ROW_CUT_ANY)

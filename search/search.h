@@ -317,8 +317,8 @@ int rival_ask(struct rival *rival, const struct contender *by,
  * its plan is compared with them. */
 #define N_RIVALS 7
 struct rivals {
-    struct arena *arena;       /* holds their plans */
-    struct rival of[N_RIVALS]; /* in the order of search_contenders; `by` is
+    struct arena *arena;         /* holds their plans */
+    struct rival list[N_RIVALS]; /* in the order of search_contenders; `by` is
                                   NULL if the planner was not run */
 };
 /* Runs all these planners on the problem, TorchRec's with RIVAL_EFFORT. */

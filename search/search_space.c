@@ -194,12 +194,12 @@ int space_init(struct search_space *space, const struct problem *problem,
 uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
                              uint32_t width)
 {
-    const struct unit *of = &space->units[unit];
+    const struct unit *entry = &space->units[unit];
 
     assert(width); /* at most the columns of the whole unit */
-    return width % of->width_step
+    return width % entry->width_step
                ? NO_TYPE
-               : unit_type_of_steps(of, width / of->width_step);
+               : unit_type_of_steps(entry, width / entry->width_step);
 }
 
 void type_place_block(struct shard *shard, const struct piece_type *type,
@@ -232,13 +232,14 @@ bool space_can_move(const struct search_space *space, uint32_t type)
 const struct sharding *sharding_draw(const struct search_space *space,
                                      uint32_t unit, struct rng *rng)
 {
-    const struct unit *of = &space->units[unit];
+    const struct unit *entry = &space->units[unit];
     uint32_t kind = rng_draw(rng, 4), type = NO_TYPE;
 
     if (kind < 2)
-        type = kind ? of->replica : of->whole;
-    return type == NO_TYPE ? &of->shardings[rng_draw(rng, of->n_shardings)]
-                           : space_sharding_of(space, type);
+        type = kind ? entry->replica : entry->whole;
+    return type == NO_TYPE
+               ? &entry->shardings[rng_draw(rng, entry->n_shardings)]
+               : space_sharding_of(space, type);
 }
 
 struct change sharding_piece(const struct search_space *space,

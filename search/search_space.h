@@ -208,9 +208,9 @@ uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
                              uint32_t width);
 /* Returns the piece type of n width steps and all rows; n is 1 to
  * n_width_steps. */
-static inline uint32_t unit_type_of_steps(const struct unit *of, uint32_t n)
+static inline uint32_t unit_type_of_steps(const struct unit *entry, uint32_t n)
 {
-    return n == of->n_width_steps ? of->whole : of->columns + n - 1;
+    return n == entry->n_width_steps ? entry->whole : entry->columns + n - 1;
 }
 /* Returns the piece type that is as wide as two types of one unit together, or
  * NO_TYPE. */
@@ -226,11 +226,12 @@ static inline uint32_t space_width_steps(const struct search_space *space,
                                          uint32_t type)
 {
     const struct piece_type *p = &space->types[type];
-    const struct unit *of = &space->units[p->unit];
+    const struct unit *unit = &space->units[p->unit];
     bool has_all_rows = p->kind & (SHARD_TABLE | SHARD_COLUMN);
 
-    return has_all_rows && of->columns != NO_TYPE ? p->width / of->width_step
-                                                  : 0;
+    return has_all_rows && unit->columns != NO_TYPE
+               ? p->width / unit->width_step
+               : 0;
 }
 /* Returns the piece type of row block b, in any range of the sharding. A
  * sharding without row cuts has one block, b = 0; for columns this is the type

@@ -83,11 +83,11 @@ static uint64_t choose_at_price(uint32_t *shardings,
     uint64_t n_pieces = 0;
 
     for (uint32_t u = 0; u < space->n_units; u++) {
-        const struct unit *of = &space->units[u];
+        const struct unit *unit = &space->units[u];
         double least = INFINITY, least_bad = INFINITY;
 
-        for (uint32_t i = 0; i < of->n_shardings; i++) {
-            const struct sharding *sharding = &of->shardings[i];
+        for (uint32_t i = 0; i < unit->n_shardings; i++) {
+            const struct sharding *sharding = &unit->shardings[i];
             const double bad = badness(sharding, view);
             const double price = price_of(sharding, view);
 
@@ -97,7 +97,7 @@ static uint64_t choose_at_price(uint32_t *shardings,
             least_bad = bad;
             shardings[u] = i;
         }
-        n_pieces += of->shardings[shardings[u]].n_pieces;
+        n_pieces += unit->shardings[shardings[u]].n_pieces;
     }
     return n_pieces;
 }
@@ -169,12 +169,12 @@ static double find_least(double *all_ms, const struct search_space *space)
 
     *all_ms = 0;
     for (uint32_t u = 0; u < space->n_units; u++) {
-        const struct unit *of = &space->units[u];
+        const struct unit *unit = &space->units[u];
         double ms = INFINITY, bytes = INFINITY;
 
-        for (uint32_t i = 0; i < of->n_shardings; i++) {
-            ms = fmin(ms, of->shardings[i].load_ms);
-            bytes = fmin(bytes, of->shardings[i].bytes);
+        for (uint32_t i = 0; i < unit->n_shardings; i++) {
+            ms = fmin(ms, unit->shardings[i].load_ms);
+            bytes = fmin(bytes, unit->shardings[i].bytes);
         }
         *all_ms += ms;
         all_bytes += bytes;

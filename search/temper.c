@@ -42,7 +42,7 @@ uint64_t temper_effort(uint64_t asked)
  * code needs it (walk_group). */
 static void save(struct chain *chain)
 {
-    snapshot_save(&chain->best, &chain->at.assignment);
+    snapshot_save(&chain->best, &chain->evaluator.assignment);
     chain->is_saved = true;
 }
 
@@ -64,7 +64,7 @@ void temper_start_chain(struct temper *temper, unsigned c,
                         const struct snapshot *from, uint64_t move_limit_bytes)
 {
     struct chain *chain = &temper->all[c];
-    struct assignment *assignment = &chain->at.assignment;
+    struct assignment *assignment = &chain->evaluator.assignment;
 
     assignment->move_limit_bytes = move_limit_bytes;
     snapshot_load(from, assignment);
@@ -90,8 +90,8 @@ void temper_start_chain(struct temper *temper, unsigned c,
  * devices that the candidate touches. */
 static double more_imbalance(const struct chain *chain)
 {
-    const struct assignment *assignment = &chain->at.assignment;
-    const struct candidate *candidate = &chain->at.candidate;
+    const struct assignment *assignment = &chain->evaluator.assignment;
+    const struct candidate *candidate = &chain->evaluator.candidate;
     double sum = 0;
 
     for (uint32_t i = 0; i < candidate->n_devices; i++) {
@@ -112,7 +112,7 @@ static double more_imbalance(const struct chain *chain)
  * it is independent of the scale of the problem. */
 static double excess_ms(const struct chain *chain, double excess)
 {
-    return chain->at.assignment.space->tuning->excess_weight * excess *
+    return chain->evaluator.assignment.space->tuning->excess_weight * excess *
            chain->best.total_ms;
 }
 
@@ -120,19 +120,19 @@ static double excess_ms(const struct chain *chain, double excess)
  * total plus the penalty for excess memory. */
 static double energy_ms(const struct chain *chain)
 {
-    return chain->at.assignment.total_ms +
-           excess_ms(chain, chain->at.assignment.excess);
+    return chain->evaluator.assignment.total_ms +
+           excess_ms(chain, chain->evaluator.assignment.excess);
 }
 
 /* Returns whether an assignment is better than a snapshot. Less excess comes
  * first, so an assignment that keeps all limits is better than any that does
  * not; then the total decides. */
 static bool is_better(double excess, double total_ms,
-                      const struct snapshot *than)
+                      const struct snapshot *other)
 {
-    if (excess > 0 || than->excess > 0)
-        return excess < than->excess;
-    return total_ms < than->total_ms;
+    if (excess > 0 || other->excess > 0)
+        return excess < other->excess;
+    return total_ms < other->total_ms;
 }
 
 /* Accepts or rejects the candidate by Metropolis' rule: a candidate that is not
@@ -141,8 +141,8 @@ static bool is_better(double excess, double total_ms,
  * leave it, as most improvements are followed by another one. */
 static void decide(struct chain *chain)
 {
-    const struct assignment *assignment = &chain->at.assignment;
-    const struct candidate *candidate = &chain->at.candidate;
+    const struct assignment *assignment = &chain->evaluator.assignment;
+    const struct candidate *candidate = &chain->evaluator.candidate;
     double rise = INFINITY, more_imbalance_ms = 0;
 
     if (!candidate->changes.n)
@@ -161,7 +161,7 @@ static void decide(struct chain *chain)
     assert(!candidate->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
-    assignment_commit(&chain->at.assignment, candidate);
+    assignment_commit(&chain->evaluator.assignment, candidate);
     chain->all_imbalance_ms += more_imbalance_ms;
     if (is_better(assignment->excess, assignment->total_ms, &chain->best))
         chain->is_saved = false;
@@ -181,8 +181,8 @@ void temper_open(struct temper *temper, const struct search_space *space,
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
-        evaluator_init(&chain->at, space);
-        chain->at.assignment.mix = c % N_MOVE_MIXES;
+        evaluator_init(&chain->evaluator, space);
+        chain->evaluator.assignment.mix = c % N_MOVE_MIXES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], space,
@@ -194,7 +194,7 @@ void temper_open(struct temper *temper, const struct search_space *space,
 void temper_close(struct temper *temper)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        evaluator_release(&temper->all[c].at);
+        evaluator_release(&temper->all[c].evaluator);
         snapshot_release(&temper->all[c].best);
         pricing_release(&temper->pricing[c]);
     }
@@ -206,7 +206,7 @@ uint64_t temper_priced(const struct temper *temper)
     uint64_t n_priced = 0;
 
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        n_priced += temper->all[c].at.n_priced;
+        n_priced += temper->all[c].evaluator.n_priced;
     return n_priced;
 }
 
@@ -220,7 +220,7 @@ void temper_start(struct temper *temper, const struct snapshot *starts,
 void temper_pause(const struct temper *temper, struct snapshot *assignments)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        snapshot_save(&assignments[c], &temper->all[c].at.assignment);
+        snapshot_save(&assignments[c], &temper->all[c].evaluator.assignment);
 }
 
 struct snapshot *temper_best(const struct temper *temper)
@@ -250,9 +250,9 @@ struct snapshot *temper_best(const struct temper *temper)
  */
 static bool is_hopeless(struct chain *chain)
 {
-    const struct assignment *assignment = &chain->at.assignment;
+    const struct assignment *assignment = &chain->evaluator.assignment;
     const struct oracle *oracle = assignment->space->oracle;
-    struct candidate *candidate = &chain->at.candidate;
+    struct candidate *candidate = &chain->evaluator.candidate;
     double most_ms = assignment->total_ms;
     uint32_t busiest = NO_PIECE;
 
@@ -274,8 +274,8 @@ static bool is_hopeless(struct chain *chain)
  * and whichever thread runs it. */
 static void propose_some(struct chain *chain)
 {
-    const struct assignment *assignment = &chain->at.assignment;
-    struct candidate *candidate = &chain->at.candidate;
+    const struct assignment *assignment = &chain->evaluator.assignment;
+    struct candidate *candidate = &chain->evaluator.candidate;
 
     candidate->limit_ms =
         (1 + ROUNDING) * assignment->total_ms +
@@ -306,7 +306,7 @@ static void walk_group(void *ctx, size_t group, unsigned thread)
 
     (void)thread;
     for (unsigned c = 0; c < n; c++)
-        evaluators[c] = &chains[c].at;
+        evaluators[c] = &chains[c].evaluator;
     for (uint64_t step = 0; step < temper->n_round_steps; step++) {
         for (unsigned c = 0; c < n; c++)
             propose_some(&chains[c]);
@@ -441,7 +441,7 @@ uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
     struct search_space unpriced = *space;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
     struct temper temper;
-    struct assignment *assignment = &temper.all[0].at.assignment;
+    struct assignment *assignment = &temper.all[0].evaluator.assignment;
     double lacking = 0;
 
     if (space->n_devices < 2)

@@ -22,7 +22,7 @@
 
 /* One chain. */
 struct chain {
-    struct evaluator at; /* its assignment and candidate */
+    struct evaluator evaluator; /* its assignment and candidate */
     struct rng rng;
     double temperature_ms;
     struct snapshot best; /* best assignment so far: less excess is better than

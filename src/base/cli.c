@@ -345,8 +345,8 @@ static const char *help_text(const struct option_spec *spec,
     buf_printf(&buf, "%s", spec->help);
     if (spec->choices)
         buf_printf(&buf, " (");
-    for (const char *at = spec->choices; at && *at; at++)
-        buf_printf(&buf, *at == '|' ? ", " : "%c", *at);
+    for (const char *pos = spec->choices; pos && *pos; pos++)
+        buf_printf(&buf, *pos == '|' ? ", " : "%c", *pos);
     if (spec->choices)
         buf_printf(&buf, ")");
     if (spec->default_value)

@@ -140,12 +140,12 @@ static json_t *shortage_to_json(const struct shortage *shortage)
     const char *name = shortage->name;
     const bool is_of_device = !*name && shortage->is_of_device;
 
-    return json_pack("{s:s, s:o, s:o, s:b, s:o*, s:o*}", "of", shortage->of,
-                     "need_bytes", json_whole(shortage->need_bytes),
-                     "have_bytes", json_whole(shortage->have_bytes), "proven",
-                     shortage->is_proven, "name",
-                     *name ? json_member(MEMBER_TEXT, &name) : NULL, "device",
-                     is_of_device ? json_whole(shortage->device) : NULL);
+    return json_pack(
+        "{s:s, s:o, s:o, s:b, s:o*, s:o*}", "of", shortage->subject,
+        "need_bytes", json_whole(shortage->need_bytes), "have_bytes",
+        json_whole(shortage->have_bytes), "proven", shortage->is_proven, "name",
+        *name ? json_member(MEMBER_TEXT, &name) : NULL, "device",
+        is_of_device ? json_whole(shortage->device) : NULL);
 }
 
 /* Returns the remedies as an object. Each of them is enough on its own. */
@@ -163,11 +163,12 @@ static json_t *error_to_json(const struct err *err)
     const char *message = err->msg;
     const struct shortage *shortage = &err->shortage;
 
-    return json_pack(
-        "{s:s, s:o, s:i, s:o*, s:o*}", "kind", err_kind(err->code), "message",
-        json_member(MEMBER_TEXT, &message), "exit", err_exit_status(err->code),
-        "shortage", shortage->of ? shortage_to_json(shortage) : NULL,
-        "suggestions", shortage->of ? suggestions_to_json(shortage) : NULL);
+    return json_pack("{s:s, s:o, s:i, s:o*, s:o*}", "kind", err_kind(err->code),
+                     "message", json_member(MEMBER_TEXT, &message), "exit",
+                     err_exit_status(err->code), "shortage",
+                     shortage->subject ? shortage_to_json(shortage) : NULL,
+                     "suggestions",
+                     shortage->subject ? suggestions_to_json(shortage) : NULL);
 }
 
 void cli_end_at_once(void)

@@ -23,17 +23,17 @@ void crc_init(struct crc *crc)
 uint32_t crc_add(const struct crc *crc, uint32_t sum, const void *data,
                  size_t len)
 {
-    const unsigned char *at = data;
+    const unsigned char *pos = data;
 
     sum = ~sum;
-    for (; len >= 8; len -= 8, at += 8)
-        sum = crc->table[7][(sum ^ at[0]) & 255] ^
-              crc->table[6][(sum >> 8 ^ at[1]) & 255] ^
-              crc->table[5][(sum >> 16 ^ at[2]) & 255] ^
-              crc->table[4][sum >> 24 ^ at[3]] ^ crc->table[3][at[4]] ^
-              crc->table[2][at[5]] ^ crc->table[1][at[6]] ^
-              crc->table[0][at[7]];
+    for (; len >= 8; len -= 8, pos += 8)
+        sum = crc->table[7][(sum ^ pos[0]) & 255] ^
+              crc->table[6][(sum >> 8 ^ pos[1]) & 255] ^
+              crc->table[5][(sum >> 16 ^ pos[2]) & 255] ^
+              crc->table[4][sum >> 24 ^ pos[3]] ^ crc->table[3][pos[4]] ^
+              crc->table[2][pos[5]] ^ crc->table[1][pos[6]] ^
+              crc->table[0][pos[7]];
     while (len--)
-        sum = sum >> 8 ^ crc->table[0][(sum ^ *at++) & 255];
+        sum = sum >> 8 ^ crc->table[0][(sum ^ *pos++) & 255];
     return ~sum;
 }

@@ -38,7 +38,7 @@ enum err_code {
 struct shortage {
     /* Kind of thing that is too large: "table", "group", "device", "pinned",
      * "samples", "tables" or "movement". */
-    const char *of;
+    const char *subject;
     char name[256]; /* name of the table or group, cut if longer */
     bool is_of_device;
     uint32_t device;

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint64_t count_of(const struct figure *figure, const void *at)
+static uint64_t count_of(const struct figure *figure, const void *pos)
 {
-    return figure->type == MEMBER_U32 ? *(const uint32_t *)at
-                                      : *(const uint64_t *)at;
+    return figure->type == MEMBER_U32 ? *(const uint32_t *)pos
+                                      : *(const uint64_t *)pos;
 }
 
 #define CELL_MAX 64
@@ -37,25 +37,25 @@ static const char *real_text(char cell[CELL_MAX], const struct figure *figure,
 static const char *cell_text(char cell[CELL_MAX], const struct figure *figure,
                              const void *row)
 {
-    const void *at = (const char *)row + figure->offset;
+    const void *pos = (const char *)row + figure->offset;
     const bool is_note = figure->style == FIGURE_NOTE;
     const char *text;
 
     if (figure->type == MEMBER_TEXT) {
-        text = *(const char *const *)at;
+        text = *(const char *const *)pos;
         return text || is_note ? text : "-";
     }
     if (figure->type == MEMBER_REAL)
-        return real_text(cell, figure, *(const double *)at);
+        return real_text(cell, figure, *(const double *)pos);
     if (figure->type == MEMBER_BOOL && is_note)
-        return *(const bool *)at ? "" : NULL;
+        return *(const bool *)pos ? "" : NULL;
     if (figure->type == MEMBER_BOOL)
-        return *(const bool *)at ? "yes" : "no";
+        return *(const bool *)pos ? "yes" : "no";
     if (figure->style == FIGURE_BYTES)
-        return text_from_bytes(cell, (double)count_of(figure, at));
+        return text_from_bytes(cell, (double)count_of(figure, pos));
     if (figure->style == FIGURE_COUNT)
-        return text_from_count(cell, count_of(figure, at));
-    snprintf(cell, CELL_MAX, "%" PRIu64, count_of(figure, at));
+        return text_from_count(cell, count_of(figure, pos));
+    snprintf(cell, CELL_MAX, "%" PRIu64, count_of(figure, pos));
     return cell;
 }
 
@@ -114,14 +114,14 @@ json_t *figures_object(const struct figure *figures, const void *row)
     json_t *object = json_object();
 
     for (const struct figure *figure = figures; !is_last(figure); figure++) {
-        const void *at = (const char *)row + figure->offset;
+        const void *pos = (const char *)row + figure->offset;
 
         if (figure->key)
             json_object_set_new(
                 object, figure->key,
                 figure->type == MEMBER_U64
-                    ? json_integer(json_count(count_of(figure, at)))
-                    : json_member(figure->type, at));
+                    ? json_integer(json_count(count_of(figure, pos)))
+                    : json_member(figure->type, pos));
     }
     return object;
 }

@@ -51,7 +51,7 @@ json_int_t json_count(uint64_t value)
     return (json_int_t)min_u64(value, INT64_MAX);
 }
 
-json_t *json_member(enum member_type type, const void *at)
+json_t *json_member(enum member_type type, const void *pos)
 {
     struct arena scratch = {0};
     const char *text;
@@ -59,18 +59,18 @@ json_t *json_member(enum member_type type, const void *at)
 
     switch (type) {
     case MEMBER_U32:
-        return json_integer(*(const uint32_t *)at);
+        return json_integer(*(const uint32_t *)pos);
     case MEMBER_U64:
-        return json_whole(*(const uint64_t *)at);
+        return json_whole(*(const uint64_t *)pos);
     case MEMBER_REAL:
-        return json_real_or_null(*(const double *)at);
+        return json_real_or_null(*(const double *)pos);
     case MEMBER_BOOL:
-        return json_boolean(*(const bool *)at);
+        return json_boolean(*(const bool *)pos);
     case MEMBER_TEXT:
     case MEMBER_HASH:
         break;
     }
-    text = *(const char *const *)at;
+    text = *(const char *const *)pos;
     if (!text)
         return json_null();
     /* text_shown makes it UTF-8 */
@@ -323,7 +323,7 @@ static int read_choice(uint32_t *out, const struct json_place *place,
                        text_list(field->names, ", ", place->arena));
 }
 
-static int read_field(char *at, const struct json_place *place,
+static int read_field(char *pos, const struct json_place *place,
                       const struct place_field *field, struct err *err)
 {
     const char *key = field->key;
@@ -334,23 +334,23 @@ static int read_field(char *at, const struct json_place *place,
     switch (field->type) {
     case MEMBER_U32:
         if (field->names)
-            return read_choice((void *)at, place, field, value, err);
-        return place_u32((void *)at, place, key, (uint32_t)field->min,
+            return read_choice((void *)pos, place, field, value, err);
+        return place_u32((void *)pos, place, key, (uint32_t)field->min,
                          (uint32_t)field->max, err);
     case MEMBER_U64:
-        return place_u64((void *)at, place, key, whole(field->min),
+        return place_u64((void *)pos, place, key, whole(field->min),
                          whole(field->max), err);
     case MEMBER_REAL:
-        return read_double((void *)at, place, key, value, field->min,
+        return read_double((void *)pos, place, key, value, field->min,
                            field->max, err);
     case MEMBER_BOOL:
-        *(bool *)at = json_is_true(value);
+        *(bool *)pos = json_is_true(value);
         return json_is_boolean(value)
                    ? 0
                    : wrong_type(place, key, "true or false", value, err);
     case MEMBER_TEXT:
     case MEMBER_HASH:
-        return read_text((void *)at, place, field, value, err);
+        return read_text((void *)pos, place, field, value, err);
     }
     return 0;
 }
@@ -369,12 +369,12 @@ void place_set_fields(json_t *object, const void *row,
                       const struct place_field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const void *at = (const char *)row + fields[i].offset;
+        const void *pos = (const char *)row + fields[i].offset;
         const char *const *names = fields[i].names;
 
         json_object_set_new(object, fields[i].key,
-                            names ? json_string(names[*(const uint32_t *)at])
-                                  : json_member(fields[i].type, at));
+                            names ? json_string(names[*(const uint32_t *)pos])
+                                  : json_member(fields[i].type, pos));
     }
 }
 
@@ -404,7 +404,7 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena)
 {
-    size_t line = 1, at = 0, n = 0, cap = 0, *lines = NULL;
+    size_t line = 1, pos = 0, n = 0, cap = 0, *lines = NULL;
     bool in_string = false, before_child = false;
 
     for (const char *p = text; p < text + len; p++) {
@@ -422,11 +422,11 @@ const size_t *place_child_lines(const char *text, size_t len, size_t depth,
         if (*p == '"')
             in_string = true;
         else if (*p == '{' || *p == '[')
-            before_child = ++at == depth;
+            before_child = ++pos == depth;
         else if (*p == '}' || *p == ']')
-            before_child = false, at--;
+            before_child = false, pos--;
         else if (*p == ',')
-            before_child = at == depth;
+            before_child = pos == depth;
     }
     return arena_keep(arena, lines, n, sizeof(*lines));
 }

@@ -34,7 +34,7 @@ json_int_t json_count(uint64_t value);
 /* Returns the member that is stored at `at` as a JSON value: a number as above,
  * true or false, or a text. A NULL text becomes null; a text that is not
  * printable is quoted. */
-json_t *json_member(enum member_type type, const void *at);
+json_t *json_member(enum member_type type, const void *pos);
 
 /* Returns the value as a text in the arena: a string unchanged, any other value
  * in JSON notation, and "" for NULL. */

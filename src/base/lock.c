@@ -41,15 +41,17 @@ int lock_file(int fd)
 /* Opens the lock file and tries to lock n bytes from `at` on; n == 0 locks all
  * bytes from `at` on. Returns 1 if they are locked, 0 if another process holds
  * one of them, or -1 with the reason in errno. */
-static int try_lock(struct lock *lock, off_t at, off_t n)
+static int try_lock(struct lock *lock, off_t pos, off_t n)
 {
     struct stat ours, named;
     bool is_going = true;
     int reason = 0;
 
     while (is_going) {
-        struct flock part = {
-            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
+        struct flock part = {.l_type = F_WRLCK,
+                             .l_whence = SEEK_SET,
+                             .l_start = pos,
+                             .l_len = n};
 
         lock->fd =
             open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -101,7 +103,7 @@ static void drop(struct lock *lock)
 /* Tries for wait_s seconds. Returns 1 if the bytes are locked or no lock is
  * needed, 0 if another process holds one of them, -1 with the err. For a lock
  * of the whole file, 0 also sets the err. */
-static int take(struct lock *lock, const char *path, off_t at, off_t n,
+static int take(struct lock *lock, const char *path, off_t pos, off_t n,
                 double wait_s, struct err *err)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
@@ -111,7 +113,7 @@ static int take(struct lock *lock, const char *path, off_t at, off_t n,
     *lock = (struct lock){.path = lock_path(path), .fd = -1};
     if (!lock->path)
         return 1;
-    while ((got = try_lock(lock, at, n)) == 0 &&
+    while ((got = try_lock(lock, pos, n)) == 0 &&
            clock_ms() - start_ms < 1000 * wait_s && !interrupt_requested())
         nanosleep(&pause, NULL);
     if (got < 0)

@@ -74,20 +74,20 @@ static void wake(struct pool *pool)
 /* Waits until *value == than (until_equal) or *value != than: polls for
  * spin_ms, then sleeps. */
 static void wait_until(struct pool *pool, const atomic_uint *value,
-                       unsigned than, bool until_equal)
+                       unsigned expected, bool until_equal)
 {
     const double end_ms = pool->spin_ms > 0 ? clock_ms() + pool->spin_ms : 0;
 
     do {
         for (int i = 0; i < 16; i++) {
-            if ((atomic_load(value) == than) == until_equal)
+            if ((atomic_load(value) == expected) == until_equal)
                 return;
             _mm_pause();
         }
     } while (end_ms > 0 && clock_ms() < end_ms);
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->n_asleep, 1);
-    while ((atomic_load(value) == than) != until_equal)
+    while ((atomic_load(value) == expected) != until_equal)
         pthread_cond_wait(&pool->changed, &pool->lock);
     atomic_fetch_sub(&pool->n_asleep, 1);
     pthread_mutex_unlock(&pool->lock);

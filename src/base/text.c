@@ -116,7 +116,7 @@ static size_t bytes_of(const char *text, size_t n)
     return len;
 }
 
-void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
+void text_wrap(struct buf *out, const char *text, size_t pos, size_t indent,
                size_t n_columns)
 {
     const size_t room = n_columns > indent ? n_columns - indent : 1;
@@ -127,17 +127,17 @@ void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
 
         for (size_t i = 0; i < len; i++)
             width += !text_goes_on(text[i]);
-        if (n_blanks && at + n_blanks + width > n_columns) {
+        if (n_blanks && pos + n_blanks + width > n_columns) {
             buf_printf(out, "\n%*s", (int)indent, "");
-            at = indent;
+            pos = indent;
             n_blanks = 0;
         }
-        if (at == indent && width > room) {
+        if (pos == indent && width > room) {
             width = room;
             len = bytes_of(text, room);
         }
         buf_printf(out, "%*s%.*s", (int)n_blanks, "", (int)len, text);
-        at += n_blanks + width;
+        pos += n_blanks + width;
         text += len;
         /* The rest of a broken word begins a line. */
         n_blanks = *text == ' ' ? strspn(text, " ") : n_columns;
@@ -164,13 +164,13 @@ void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
     for (; text && *text; text++) {
         const size_t len = strcspn(text, "\n"), indent = text_begin(text);
         struct buf line = {0};
-        size_t at = len; /* start of the part that is wrapped */
+        size_t pos = len; /* start of the part that is wrapped */
 
         buf_add(&line, text, len);
         if (len > indent && text_length(line.data) > n_columns)
-            at = indent + strspn(line.data + indent, " ");
-        buf_add(out, text, at);
-        text_wrap(out, line.data + at, at, indent, n_columns);
+            pos = indent + strspn(line.data + indent, " ");
+        buf_add(out, text, pos);
+        text_wrap(out, line.data + pos, pos, indent, n_columns);
         buf_add(out, "\n", 1);
         buf_release(&line);
         text += len;
@@ -217,7 +217,7 @@ bool text_to_bytes(const char *s, uint64_t *out)
     if (len >= sizeof number || (s[len] && !*name) ||
         (*rest && strcasecmp(rest, letter ? "iB" : "B") != 0 && !is_decimal))
         return false;
-    for (const char *at = letters; letter && at <= letter; at++)
+    for (const char *pos = letters; letter && pos <= letter; pos++)
         unit *= is_decimal ? 1000 : 1024;
     snprintf(number, sizeof number, "%.*s", (int)len, s);
     /* Whole numbers exactly, fractions of a unit to the nearest byte. */
@@ -289,16 +289,16 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n)
  * NO_CHARACTER and moves by one byte if there is no valid character: overlong
  * forms, surrogates and characters beyond U+10FFFF are invalid (Unicode 15,
  * table 3-7). */
-static uint32_t next_character(const unsigned char **at,
+static uint32_t next_character(const unsigned char **pos,
                                const unsigned char *end)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    const unsigned char *p = *at;
+    const unsigned char *p = *pos;
     const unsigned char first = *p++;
     const int n_more = (first >= 0xc0) + (first >= 0xe0) + (first >= 0xf0);
     uint32_t c = n_more ? first & (0x3fu >> n_more) : first;
 
-    *at = p;
+    *pos = p;
     if (text_goes_on((char)first) || first >= 0xf8 || end - p < n_more)
         return NO_CHARACTER;
     for (int i = 0; i < n_more; i++) {
@@ -308,7 +308,7 @@ static uint32_t next_character(const unsigned char **at,
     }
     if (c < least[n_more] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
         return NO_CHARACTER;
-    *at = p + n_more;
+    *pos = p + n_more;
     return c;
 }
 

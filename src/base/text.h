@@ -33,7 +33,7 @@ const char *text_nearest(const char *const *names, const char *name);
  * The first line already holds `at` columns; the other lines are indented by
  * `indent` columns. A word that is longer than a line is broken. Other blanks
  * are kept. */
-void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
+void text_wrap(struct buf *out, const char *text, size_t pos, size_t indent,
                size_t n_columns);
 /* As text_wrap, for each line of a report; each ends in a newline. Continuation
  * lines start below the line's text, that is behind its leading blanks or its

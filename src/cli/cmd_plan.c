@@ -94,7 +94,7 @@ static int find_plan(struct plan *plan, struct plan_request *request,
                              &request->replanned, cli->arena, err)
              : (is_full ? search_full : search_reference)(
                    plan, oracle, &options, cli->arena, err);
-    if (!rc && !request->rivals.of->by && !cli_given(cli, "no-rivals") &&
+    if (!rc && !request->rivals.list->by && !cli_given(cli, "no-rivals") &&
         !cli_given(cli, "json"))
         rc = rivals_ask(
             &request->rivals, &plan->problem,

@@ -40,7 +40,7 @@ static json_t *rivals_to_json(const struct plan *plan,
              &err);
     compare_fill(&ours, plan);
     for (size_t i = 0; !rc && i < N_RIVALS; i++) {
-        entries[i] = planner_entry(&rivals->of[i]);
+        entries[i] = planner_entry(&rivals->list[i]);
         compare_pair(&entries[i], &ours);
     }
     return rc ? json_null() : compare_entries_to_json(entries, N_RIVALS);

@@ -43,8 +43,8 @@ static void list_rivals(struct compare_entry list[2],
     list[1] =
         (struct compare_entry){.planner = "the greedy planners", .ratio = NAN};
     for (size_t i = 0; i < N_RIVALS; i++) {
-        const struct contender *by = rivals->of[i].by;
-        struct compare_entry entry = planner_entry(&rivals->of[i]);
+        const struct contender *by = rivals->list[i].by;
+        struct compare_entry entry = planner_entry(&rivals->list[i]);
 
         compare_pair(&entry, &ours);
         if (by->rule == rival_torchrec) {
@@ -184,16 +184,16 @@ static void print_front(const struct replan_report *report)
     if (!last)
         return;
     cli_printf("\nwith --move-limit        step   of the gain\n");
-    for (size_t at = 0; at < last; at++) {
-        double share = (front[0].total_ms - front[at].total_ms) / gain_ms;
+    for (size_t pos = 0; pos < last; pos++) {
+        double share = (front[0].total_ms - front[pos].total_ms) / gain_ms;
 
         if (i == sizeof shares / sizeof *shares || share < shares[i])
             continue;
         while (i < sizeof shares / sizeof *shares && share >= shares[i])
             i++;
         cli_printf("%17s %8.4f ms %10.0f %%\n",
-                   TEXT_BYTES(limit_of(front[at].moved_bytes)),
-                   front[at].total_ms, 100 * share);
+                   TEXT_BYTES(limit_of(front[pos].moved_bytes)),
+                   front[pos].total_ms, 100 * share);
     }
 }
 

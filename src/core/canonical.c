@@ -39,14 +39,14 @@ enum { N_STATED = 2, N_CONTENTS = sizeof(contents) / sizeof(*contents) };
 static double number_of(const struct table *table,
                         const struct content *content)
 {
-    const void *at = (const char *)table + content->offset;
+    const void *pos = (const char *)table + content->offset;
 
     /* Bins override the exponent, so it does not matter. */
-    if (table->has_bins && at == &table->zipf_alpha)
+    if (table->has_bins && pos == &table->zipf_alpha)
         return DEFAULT_ZIPF_ALPHA;
     if (content->type == MEMBER_U32)
-        return *(const uint32_t *)at;
-    return *(const double *)at + 0.0; /* makes -0 and 0 equal */
+        return *(const uint32_t *)pos;
+    return *(const double *)pos + 0.0; /* makes -0 and 0 equal */
 }
 
 void table_print_contents(const struct table *table, struct buf *out)

@@ -91,10 +91,10 @@ void cluster_grow(struct cluster *cluster, uint32_t n, uint32_t like,
     cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n);
     cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n);
     for (uint32_t r = 0; r < n; r++) {
-        const uint32_t of = r < given.n_devices ? r : like;
+        const uint32_t source = r < given.n_devices ? r : like;
 
-        cluster->memory_bytes[r] = given.memory_bytes[of];
-        cluster->reserve_bytes[r] = given.reserve_bytes[of];
+        cluster->memory_bytes[r] = given.memory_bytes[source];
+        cluster->reserve_bytes[r] = given.reserve_bytes[source];
     }
 }
 

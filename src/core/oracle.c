@@ -23,12 +23,13 @@ void cost_print_outside(const struct cost_source *cost, struct buf *out)
     const size_t n = min_u64(cost->n_outside, MOST_OUTSIDE);
 
     for (size_t i = 0; i < n; i++) {
-        const struct cost_outside *at = &cost->outside[i];
+        const struct cost_outside *pos = &cost->outside[i];
 
         buf_printf(out, "        outside of what was measured: %s%s%s%s %.6g",
-                   at->feature, at->table ? " of table '" : "",
-                   at->table ? at->table : "", at->table ? "'" : "", at->value);
-        buf_printf(out, " (%.6g to %.6g)%s\n", at->least, at->most,
+                   pos->feature, pos->table ? " of table '" : "",
+                   pos->table ? pos->table : "", pos->table ? "'" : "",
+                   pos->value);
+        buf_printf(out, " (%.6g to %.6g)%s\n", pos->least, pos->most,
                    i + 1 == n && n < cost->n_outside ? " and more" : "");
     }
 }

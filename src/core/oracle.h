@@ -37,7 +37,7 @@ extern const char *const cost_basis_names[];
 struct cost_error {
     double frac; /* 0: unknown */
     /* basis of the error, one phrase: "503 held-out samples"; NULL: unknown */
-    const char *of;
+    const char *ground;
     /* like frac, but for the ratio of two times that this model predicts;
      * 0: unknown */
     double pair_frac;

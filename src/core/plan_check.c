@@ -380,7 +380,7 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
         r, text_from_bytes(need, (double)items->total),
         text_from_bytes(excess, (double)(items->total - have)), parts.data,
         memory_item_names[memory_largest(items)]);
-    err->shortage = (struct shortage){.of = "device",
+    err->shortage = (struct shortage){.subject = "device",
                                       .is_of_device = true,
                                       .device = r,
                                       .need_bytes = items->total,

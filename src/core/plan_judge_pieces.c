@@ -172,14 +172,14 @@ static int check_rows_over(const struct judged *judged, enum shard_kind kind,
     const struct table *table = judged->table;
     const bool over_all = table->rows_over == ROWS_OVER_ALL;
     const uint32_t host = cluster_group(&judged->plan->problem.cluster);
-    const uint32_t at = judged->pieces[0]->device;
+    const uint32_t pos = judged->pieces[0]->device;
 
     for (size_t i = 0; i < judged->n && kind == SHARD_ROW && table->rows_over;
          i++) {
         const struct shard *block = judged->pieces[i];
 
         if (!shard_row_ranks(&judged->plan->problem, block) ||
-            (over_all ? at : at % host) || block->device != at + i)
+            (over_all ? pos : pos % host) || block->device != pos + i)
             return err_input(err,
                              "table '%.80s' may be cut by rows over %s alone, "
                              "in their order",

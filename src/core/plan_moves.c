@@ -145,10 +145,10 @@ void table_pieces_find(struct table_pieces *out, const struct table *tables,
         all[t].table = &problem->tables[t];
     }
     for (size_t i = 0; i < plan->n_shards; i++) {
-        struct table_pieces *of = &all[plan->shards[i].table];
+        struct table_pieces *pieces = &all[plan->shards[i].table];
 
-        if (!of->n++)
-            of->pieces = &plan->shards[i];
+        if (!pieces->n++)
+            pieces->pieces = &plan->shards[i];
     }
     qsort(all, problem->n_tables, sizeof(*all), compare_names);
     for (size_t t = 0; t < n; t++) {

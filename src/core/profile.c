@@ -343,15 +343,15 @@ void profile_end(struct profile *profile, uint64_t n_samples)
 static void keep_hottest(struct profile_result *result, size_t most,
                          uint64_t row, uint64_t uses)
 {
-    size_t at = result->n_hottest;
+    size_t pos = result->n_hottest;
 
-    if (at < most)
+    if (pos < most)
         result->n_hottest++;
-    else if (!most || uses <= result->hottest[--at].count)
+    else if (!most || uses <= result->hottest[--pos].count)
         return;
-    for (; at && result->hottest[at - 1].count < uses; at--)
-        result->hottest[at] = result->hottest[at - 1];
-    result->hottest[at] =
+    for (; pos && result->hottest[pos - 1].count < uses; pos--)
+        result->hottest[pos] = result->hottest[pos - 1];
+    result->hottest[pos] =
         (struct hottest_row){row, uses, (double)uses / (double)result->n_ids};
 }
 

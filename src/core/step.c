@@ -111,8 +111,10 @@ static double step_of_terms(const struct step *step, const double *most_ms,
     const double input = most_ms[TERM_INPUT], output = most_ms[TERM_OUTPUT];
     const double backward = most_ms[TERM_BACKWARD];
     const double after = gradient_ms + most_ms[TERM_REDUCE];
-    const double on = exchanged_ms(step, most_ms, TERM_ON, TERM_ON_PART);
-    const double in_turn = input + on + step->dense_ms + after + backward;
+    const double critical_ms =
+        exchanged_ms(step, most_ms, TERM_ON, TERM_ON_PART);
+    const double in_turn =
+        input + critical_ms + step->dense_ms + after + backward;
     double permute, turn, rest, ms, aside = 0;
 
     if (step->pipeline == PIPELINE_NONE)
@@ -122,7 +124,7 @@ static double step_of_terms(const struct step *step, const double *most_ms,
            exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART);
     if (step->pipeline == PIPELINE_SEMISYNC) {
         rest = step->dense_ms + after + backward;
-        ms = max_of(max_of(rest, turn / 2), on);
+        ms = max_of(max_of(rest, turn / 2), critical_ms);
         aside = aside_ms(step, PHASE_FORWARD, most_ms[TERM_ON], rest) +
                 aside_ms(step, PHASE_OUTPUT, output, rest);
     } else {

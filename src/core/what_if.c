@@ -13,7 +13,7 @@ static void sum_up(struct what_if *what_if)
     const struct problem *problem = &plan->problem;
     const size_t n = problem->n_tables, width = what_if->oracle->width;
     uint32_t *order = mem_alloc(n, sizeof(*order));
-    size_t *n_of = mem_alloc(n, sizeof(*n_of)), at = 0;
+    size_t *n_of = mem_alloc(n, sizeof(*n_of)), pos = 0;
     size_t *next_of = mem_alloc(n, sizeof(*next_of));
     struct shard *shards = mem_alloc(plan->n_shards, sizeof(*shards));
     double *vectors = mem_alloc(plan->n_shards * width, sizeof(*vectors));
@@ -22,13 +22,13 @@ static void sum_up(struct what_if *what_if)
     for (size_t i = 0; i < plan->n_shards; i++)
         n_of[plan->shards[i].table]++;
     for (size_t k = 0; k < n; k++) {
-        next_of[order[k]] = at;
-        at += n_of[order[k]];
+        next_of[order[k]] = pos;
+        pos += n_of[order[k]];
     }
     for (size_t i = 0; i < plan->n_shards; i++) {
-        at = next_of[plan->shards[i].table]++;
-        shards[at] = plan->shards[i];
-        memcpy(vectors + at * width, what_if->vectors + i * width,
+        pos = next_of[plan->shards[i].table]++;
+        shards[pos] = plan->shards[i];
+        memcpy(vectors + pos * width, what_if->vectors + i * width,
                width * sizeof(*vectors));
     }
     oracle_add_shards(what_if->oracle, shards, vectors, plan->n_shards, 1,

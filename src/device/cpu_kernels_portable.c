@@ -10,46 +10,46 @@
 /* Vector of four floats, in whatever registers the compiler has. */
 typedef float vec __attribute__((vector_size(16)));
 
-static inline vec vec_load(const char *at, int half)
+static inline vec vec_load(const char *pos, int half)
 {
     uint16_t bits[LANES];
     vec value;
 
     if (half) {
-        memcpy(bits, at, sizeof bits);
+        memcpy(bits, pos, sizeof bits);
         for (int i = 0; i < LANES; i++)
             value[i] = fp16_to_float(bits[i]);
     } else {
-        memcpy(&value, at, sizeof value);
+        memcpy(&value, pos, sizeof value);
     }
     return value;
 }
 
-static inline void vec_store(void *at, vec value, int half)
+static inline void vec_store(void *pos, vec value, int half)
 {
     uint16_t bits[LANES];
 
     if (half) {
         for (int i = 0; i < LANES; i++)
             bits[i] = fp16_from_float(value[i]);
-        memcpy(at, bits, sizeof bits);
+        memcpy(pos, bits, sizeof bits);
     } else {
-        memcpy(at, &value, sizeof value);
+        memcpy(pos, &value, sizeof value);
     }
 }
 
 /* Loads a tail. Widths are multiples of 4, so a tail is a whole vec. */
-static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
+static inline vec vec_load_tail(const char *pos, int half, unsigned n_lanes)
 {
     (void)n_lanes;
-    return vec_load(at, half);
+    return vec_load(pos, half);
 }
 
-static inline void vec_store_tail(void *at, vec value, int half,
+static inline void vec_store_tail(void *pos, vec value, int half,
                                   unsigned n_lanes)
 {
     (void)n_lanes;
-    vec_store(at, value, half);
+    vec_store(pos, value, half);
 }
 
 #include "device/lookup_body.h"

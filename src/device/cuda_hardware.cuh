@@ -23,9 +23,9 @@ static __device__ inline unsigned long long globaltimer_ns(void)
 }
 
 /* Starts to load an address's cache line into the L2 cache. */
-static __device__ inline void prefetch_l2(const void *at)
+static __device__ inline void prefetch_l2(const void *pos)
 {
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(pos));
 }
 
 #endif

@@ -70,8 +70,8 @@ static void touch_piece(void *ctx, uint64_t begin, uint64_t end,
                         unsigned thread)
 {
     (void)thread;
-    for (uint64_t at = begin; at < end; at += SMALL_PAGE)
-        *((volatile char *)ctx + at) = 0;
+    for (uint64_t pos = begin; pos < end; pos += SMALL_PAGE)
+        *((volatile char *)ctx + pos) = 0;
 }
 
 /* Maps whole pages. If they fill a huge page, they start at a huge page's
@@ -170,39 +170,40 @@ struct fill_job {
 
 /* Fills elements [at, at + n) of the matrix with consecutive values, from index
  * `first` on. */
-static void fill_run(const struct fill_job *job, uint64_t at, uint64_t first,
+static void fill_run(const struct fill_job *job, uint64_t pos, uint64_t first,
                      uint64_t n)
 {
     uint64_t seed = job->window->seed;
 
     if (job->window->precision == PRECISION_FP32) {
-        float *singles = (float *)job->dst + at;
+        float *singles = (float *)job->dst + pos;
 
         for (uint64_t i = 0; i < n; i++)
             singles[i] = stream_fill_value(seed, first + i);
     } else {
-        uint16_t *halves = (uint16_t *)job->dst + at;
+        uint16_t *halves = (uint16_t *)job->dst + pos;
 
         for (uint64_t i = 0; i < n; i++)
             halves[i] = fp16_from_float(stream_fill_value(seed, first + i));
     }
 }
 
-static void fill_piece(void *ctx, uint64_t at, uint64_t end, unsigned thread)
+static void fill_piece(void *ctx, uint64_t pos, uint64_t end, unsigned thread)
 {
     const struct fill_job *job = ctx;
     const struct fill_window *window = job->window;
 
     (void)thread;
-    while (at < end) {
-        uint64_t row = at / window->width, column = at % window->width;
-        uint64_t n_run = end - at;
+    while (pos < end) {
+        uint64_t row = pos / window->width, column = pos % window->width;
+        uint64_t n_run = end - pos;
 
         /* If the stride is the width, all rows form one long row. */
         if (window->stride != window->width)
             n_run = min_u64(window->width - column, n_run);
-        fill_run(job, at, window->first + row * window->stride + column, n_run);
-        at += n_run;
+        fill_run(job, pos, window->first + row * window->stride + column,
+                 n_run);
+        pos += n_run;
     }
 }
 

@@ -268,11 +268,11 @@ static __global__ void fill_kernel(T *dst, const struct fill_window window)
     bool is_dense = window.stride == window.width;
 
     for (uint64_t i = grid_first(); i < n; i += grid_step()) {
-        uint64_t at = i;
+        uint64_t pos = i;
 
         if (!is_dense)
-            at = i / window.width * window.stride + i % window.width;
-        dst[i] = T(stream_fill_value(window.seed, window.first + at));
+            pos = i / window.width * window.stride + i % window.width;
+        dst[i] = T(stream_fill_value(window.seed, window.first + pos));
     }
 }
 

@@ -20,13 +20,13 @@ static __device__ uint32_t count_ended(uint64_t end, uint64_t i)
 }
 
 static __device__ inline void put_pair(const struct backward_job &job,
-                                       uint64_t at, uint64_t key, uint32_t bag)
+                                       uint64_t pos, uint64_t key, uint32_t bag)
 {
     if (job.key_step == 2)
-        ((uint64_t *)job.keys)[at] = key;
+        ((uint64_t *)job.keys)[pos] = key;
     else
-        job.keys[at] = (uint32_t)key;
-    job.bags[at] = bag;
+        job.keys[pos] = (uint32_t)key;
+    job.bags[pos] = bag;
 }
 
 /* Lists the lookups of 32 bags of one table per warp, whatever the sizes of the
@@ -60,11 +60,11 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
                           ? __ldg(job.indices + (i + u * 32) * job.index_step)
                           : 0;
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++) {
-            uint64_t at = i + u * 32;
-            uint32_t bag = count_ended(own_end, at);
+            uint64_t pos = i + u * 32;
+            uint32_t bag = count_ended(own_end, pos);
 
-            if (at < end)
-                put_pair(job, at - base, first_row + rows[u],
+            if (pos < end)
+                put_pair(job, pos - base, first_row + rows[u],
                          table * job.batch + first + bag);
         }
     }

@@ -55,8 +55,8 @@ static inline const char *gather_row(const struct gather *gather, size_t i)
  * mispredicted. Rows of whole lines are assumed to be aligned. */
 ALWAYS_INLINE void prefetch_row(const char *row, size_t n_bytes)
 {
-    for (size_t at = 0; at < n_bytes; at += CACHE_LINE)
-        __builtin_prefetch(row + at);
+    for (size_t pos = 0; pos < n_bytes; pos += CACHE_LINE)
+        __builtin_prefetch(row + pos);
     if (n_bytes % CACHE_LINE)
         __builtin_prefetch(row + n_bytes - 1);
 }
@@ -116,14 +116,14 @@ ALWAYS_INLINE void sum_columns(const struct gather *gather,
         for (unsigned v = 0; v < n_vecs; v++)
             sum[v] = (vec){0};
         for (size_t i = bags->ends[b]; i < bags->ends[b + 1]; i++) {
-            const char *at = gather_row(gather, i) + column * column_bytes;
+            const char *pos = gather_row(gather, i) + column * column_bytes;
 
             if (i + ahead < fetch_end)
                 prefetch_row(gather_row(gather, i + ahead), row_bytes);
             for (unsigned v = 0; v + 1 < n_vecs; v++)
-                sum[v] += vec_load(at + v * vec_bytes, half);
-            at += (n_vecs - 1) * vec_bytes;
-            sum[n_vecs - 1] += vec_load_tail(at, half, n_tail);
+                sum[v] += vec_load(pos + v * vec_bytes, half);
+            pos += (n_vecs - 1) * vec_bytes;
+            sum[n_vecs - 1] += vec_load_tail(pos, half, n_tail);
         }
         if (bags->is_added)
             add_old_sums(out, sum, n_vecs, n_tail);
@@ -223,17 +223,17 @@ ALWAYS_INLINE void take_row(const struct gather *gather, size_t i, float *out,
                             uint32_t dim, int half)
 {
     const size_t vec_bytes = LANES * (half ? 2 : 4);
-    const char *at = gather_row(gather, i);
+    const char *pos = gather_row(gather, i);
     const vec zero = {0};
     uint32_t c;
 
     if (i + gather->ahead < gather->end)
         prefetch_row(gather_row(gather, i + gather->ahead),
                      dim * (half ? 2u : 4u));
-    for (c = 0; c + LANES <= dim; c += LANES, at += vec_bytes)
-        vec_store(out + c, zero + vec_load(at, half), 0);
+    for (c = 0; c + LANES <= dim; c += LANES, pos += vec_bytes)
+        vec_store(out + c, zero + vec_load(pos, half), 0);
     if (c < dim)
-        vec_store_tail(out + c, zero + vec_load_tail(at, half, dim - c), 0,
+        vec_store_tail(out + c, zero + vec_load_tail(pos, half, dim - c), 0,
                        dim - c);
 }
 
@@ -361,10 +361,10 @@ ALWAYS_INLINE float mean_square(const float *grad, uint32_t dim)
 
     for (uint32_t c = 0; c < dim; c += 16)
         for (uint32_t j = 0; j < 16 / LANES && c + j * LANES < dim; j++) {
-            const char *at = (const char *)(grad + c + j * LANES);
+            const char *pos = (const char *)(grad + c + j * LANES);
             uint32_t n_lanes = dim - c - j * LANES;
-            vec g = n_lanes >= LANES ? vec_load(at, 0)
-                                     : vec_load_tail(at, 0, n_lanes);
+            vec g = n_lanes >= LANES ? vec_load(pos, 0)
+                                     : vec_load_tail(pos, 0, n_lanes);
 
             part[j] += g * g;
         }

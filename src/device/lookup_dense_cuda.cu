@@ -49,9 +49,9 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 8)
     if (!bits)
         return;
     for (uint32_t quad = lane; quad < n_quads; quad += lanes) {
-        void *at = weight + quad_offset(quad, is_half);
+        void *pos = weight + quad_offset(quad, is_half);
 
-        quad_store(at, quad_step(quad_load(at, is_half), rate, grad[quad]),
+        quad_store(pos, quad_step(quad_load(pos, is_half), rate, grad[quad]),
                    is_half);
         grad[quad] = quad_zero();
     }

@@ -35,9 +35,9 @@ static __device__ inline float4 quad_of(uint4 vec, uint32_t q)
                             : make_uint2(vec.x, vec.y));
 }
 
-static __device__ inline uint32_t low_word(const uint64_t *at)
+static __device__ inline uint32_t low_word(const uint64_t *pos)
 {
-    return __ldg((const uint32_t *)at);
+    return __ldg((const uint32_t *)pos);
 }
 
 /*

@@ -57,30 +57,30 @@ static __device__ inline size_t quad_offset(uint32_t quad_idx, bool is_half)
 /* Loads a quad from memory that this kernel also writes and that is read only
  * once; it bypasses the L1. The compiler does not know that a pointer which was
  * itself loaded is a global one; these intrinsics state it. */
-static __device__ inline float4 quad_load(const void *at, bool is_half)
+static __device__ inline float4 quad_load(const void *pos, bool is_half)
 {
     if (is_half)
-        return quad_of_halves(__ldcg((const uint2 *)at));
-    return __ldcg((const float4 *)at);
+        return quad_of_halves(__ldcg((const uint2 *)pos));
+    return __ldcg((const float4 *)pos);
 }
 
-static __device__ inline void quad_store(void *at, float4 quad, bool is_half)
+static __device__ inline void quad_store(void *pos, float4 quad, bool is_half)
 {
     if (is_half)
-        __stcg((uint2 *)at, quad_to_halves(quad));
+        __stcg((uint2 *)pos, quad_to_halves(quad));
     else
-        __stcg((float4 *)at, quad);
+        __stcg((float4 *)pos, quad);
 }
 
 /* Stores a quad of an output. Outputs are not read soon, so the store must not
  * evict hot rows from the cache. */
-static __device__ inline void quad_store_streaming(void *at, float4 quad,
+static __device__ inline void quad_store_streaming(void *pos, float4 quad,
                                                    bool is_half)
 {
     if (is_half)
-        __stcs((uint2 *)at, quad_to_halves(quad));
+        __stcs((uint2 *)pos, quad_to_halves(quad));
     else
-        __stcs((float4 *)at, quad);
+        __stcs((float4 *)pos, quad);
 }
 
 /* Returns w - scale * g. */

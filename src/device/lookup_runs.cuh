@@ -49,10 +49,10 @@ static __device__ inline uint32_t count_along(const struct backward_job &job,
     uint32_t apart = 1, widest;
 
     while (low < high) {
-        const uint32_t at = low + (lane + 1) * apart;
+        const uint32_t pos = low + (lane + 1) * apart;
         const uint32_t n_same = (uint32_t)__popc(__ballot_sync(
             ALL_LANES,
-            at <= high && key_at(job, from + at * (uint32_t)step) == key));
+            pos <= high && key_at(job, from + pos * (uint32_t)step) == key));
 
         low += n_same * apart;
         if (n_same < 32 && low + apart <= high)
@@ -89,11 +89,11 @@ grad_at(const struct backward_job &job, const struct cuda_table &table,
 }
 
 template <bool is_half>
-static __device__ inline float4 load_grad(const char *at)
+static __device__ inline float4 load_grad(const char *pos)
 {
     if (is_half)
-        return quad_of_halves(__ldg((const uint2 *)at));
-    return __ldg((const float4 *)at);
+        return quad_of_halves(__ldg((const uint2 *)pos));
+    return __ldg((const float4 *)pos);
 }
 
 /* Returns the sum of the gradients of n bags, added to zero in order. The last

@@ -108,11 +108,11 @@ update_runs(const struct backward_job &job, const struct lookup_span &span,
     if (!run.n_first)
         return;
     for (uint32_t quad = lane; quad < n_quads; quad += lanes) {
-        char *at = weight + quad_offset(quad, is_half_weight);
+        char *pos = weight + quad_offset(quad, is_half_weight);
 
         if (quad != lane)
-            w = quad_load(at, is_half_weight);
-        quad_store(at, quad_step(w, rate, *room), is_half_weight);
+            w = quad_load(pos, is_half_weight);
+        quad_store(pos, quad_step(w, rate, *room), is_half_weight);
         room += BLOCK_THREADS;
     }
 }

@@ -51,8 +51,8 @@ static void gather_piece(void *ctx, uint64_t begin, uint64_t end,
         if (i + AHEAD < end) {
             const char *later = rows + indices[i + AHEAD] * row_bytes;
 
-            for (size_t at = 0; at < row_bytes; at += CACHE_LINE)
-                __builtin_prefetch(later + at);
+            for (size_t pos = 0; pos < row_bytes; pos += CACHE_LINE)
+                __builtin_prefetch(later + pos);
         }
         add_words(&sums, (const uint32_t *)row, row_bytes / sizeof(uint32_t));
     }
@@ -113,13 +113,13 @@ static void place_chunk(void *ctx, size_t chunk, unsigned thread)
 
     (void)thread;
     for (size_t i = chunk_begin(job, chunk); i < end; i++) {
-        size_t at = job->counts[chunk][digit_at(job, i)]++;
+        size_t pos = job->counts[chunk][digit_at(job, i)]++;
 
         if (job->probe->probe->key_bits > 32)
-            ((uint64_t *)keys[to])[at] = ((const uint64_t *)keys[from])[i];
+            ((uint64_t *)keys[to])[pos] = ((const uint64_t *)keys[from])[i];
         else
-            ((uint32_t *)keys[to])[at] = ((const uint32_t *)keys[from])[i];
-        placed[at] = values[i];
+            ((uint32_t *)keys[to])[pos] = ((const uint32_t *)keys[from])[i];
+        placed[pos] = values[i];
     }
 }
 

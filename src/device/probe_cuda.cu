@@ -32,18 +32,18 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     uint64_t first = (uint64_t)blockIdx.x * CUDA_BLOCK * IN_FLIGHT;
     unsigned sum = 0;
 
-    for (uint64_t at = first + threadIdx.x; at < n; at += step) {
+    for (uint64_t pos = first + threadIdx.x; pos < n; pos += step) {
         uint4 words[IN_FLIGHT];
 
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
-            words[i] = word_at(src, at + i * CUDA_BLOCK, n);
+            words[i] = word_at(src, pos + i * CUDA_BLOCK, n);
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
             if (!is_copy)
                 sum += mixed(words[i]);
-            else if (at + i * CUDA_BLOCK < n)
-                __stcs(&dst[at + i * CUDA_BLOCK], words[i]);
+            else if (pos + i * CUDA_BLOCK < n)
+                __stcs(&dst[pos + i * CUDA_BLOCK], words[i]);
     }
     keep(sum, sink);
 }
@@ -75,10 +75,10 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
     uint32_t next = index_at(indices, warp_first + lane, n);
     unsigned sum = 0;
 
-    for (uint64_t at = warp_first; at < n; at += step) {
+    for (uint64_t pos = warp_first; pos < n; pos += step) {
         uint32_t own = next;
 
-        next = index_at(indices, at + step + lane, n);
+        next = index_at(indices, pos + step + lane, n);
         for (unsigned j = lane / LANES; j < WARP; j += GROUPS * UNROLL)
             for (uint32_t word = in_row; word - in_row < row_words;
                  word += LANES) {

@@ -137,16 +137,16 @@ double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
     slots = mem_alloc(n_slots, sizeof *slots);
     for (uint64_t i = 0; i < n; i++) {
         uint32_t row = indices[i];
-        size_t at = is_direct ? row : stream_mix64(row) & mask;
+        size_t pos = is_direct ? row : stream_mix64(row) & mask;
 
-        while (slots[at].count && slots[at].row != row)
-            at = (at + 1) & mask;
-        slots[at].row = row;
-        slots[at].count++;
+        while (slots[pos].count && slots[pos].row != row)
+            pos = (pos + 1) & mask;
+        slots[pos].row = row;
+        slots[pos].count++;
     }
-    for (size_t at = 0; at < n_slots; at++)
-        if (slots[at].count)
-            rows[stream_reuse_bin(slots[at].count)]++;
+    for (size_t pos = 0; pos < n_slots; pos++)
+        if (slots[pos].count)
+            rows[stream_reuse_bin(slots[pos].count)]++;
     mem_free(slots);
     return stream_shares(rows, bins);
 }

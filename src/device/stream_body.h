@@ -20,12 +20,12 @@ static void permute_block(const struct permutation *permutation, uint32_t *x,
     /* local copy, to stay in registers */
     const struct permutation own = *permutation;
     const uint32_t n_values = (uint32_t)own.n;
-    uint32_t at[BLOCK], outside[BLOCK], n_outside = 0, n_left;
+    uint32_t pos[BLOCK], outside[BLOCK], n_outside = 0, n_left;
 
     for (uint32_t i = 0; i < n; i++)
         x[i] = permutation_step(&own, x[i]);
     for (uint32_t i = 0; i < n; i++) {
-        at[n_outside] = i;
+        pos[n_outside] = i;
         outside[n_outside] = x[i];
         n_outside += x[i] >= n_values;
     }
@@ -34,10 +34,10 @@ static void permute_block(const struct permutation *permutation, uint32_t *x,
             outside[i] = permutation_step(&own, outside[i]);
         n_left = 0;
         for (uint32_t i = 0; i < n_outside; i++) {
-            uint32_t place = at[i], value = outside[i];
+            uint32_t place = pos[i], value = outside[i];
 
             x[place] = value;
-            at[n_left] = place;
+            pos[n_left] = place;
             outside[n_left] = value;
             n_left += value >= n_values;
         }
@@ -48,18 +48,18 @@ static void permute_block(const struct permutation *permutation, uint32_t *x,
 static void binned_block(const struct stream_batch *batch, uint32_t *ranks,
                          uint32_t n)
 {
-    uint32_t at[BLOCK], cold[BLOCK], n_cold = 0;
+    uint32_t pos[BLOCK], cold[BLOCK], n_cold = 0;
 
     permute_block(&batch->positions, ranks, n);
     for (uint32_t i = 0; i < n; i++) {
         ranks[i] = stream_rank_of_place(batch, ranks[i]);
-        at[n_cold] = i;
+        pos[n_cold] = i;
         cold[n_cold] = ranks[i] - batch->n_hot;
         n_cold += ranks[i] >= batch->n_hot;
     }
     permute_block(&batch->cold, cold, n_cold);
     for (uint32_t i = 0; i < n_cold; i++)
-        ranks[at[i]] = batch->n_hot + cold[i];
+        ranks[pos[i]] = batch->n_hot + cold[i];
 }
 
 static void zipf_block(const struct stream_batch *batch, uint32_t *ranks,
@@ -67,10 +67,10 @@ static void zipf_block(const struct stream_batch *batch, uint32_t *ranks,
 {
     const struct stream_zipf zipf = batch->zipf;
     uint64_t seeds[BLOCK], seed = batch->seed;
-    uint32_t at[BLOCK], drawn[BLOCK], n_left;
+    uint32_t pos[BLOCK], drawn[BLOCK], n_left;
 
     for (uint32_t i = 0; i < n; i++) {
-        at[i] = i;
+        pos[i] = i;
         seeds[i] = stream_random(seed, ranks[i]);
     }
     for (uint64_t attempt = 0; n; attempt++, n = n_left) {
@@ -78,10 +78,10 @@ static void zipf_block(const struct stream_batch *batch, uint32_t *ranks,
             drawn[i] = stream_zipf_attempt(&zipf, seeds[i], attempt);
         n_left = 0;
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t place = at[i], rank = drawn[i];
+            uint32_t place = pos[i], rank = drawn[i];
 
             ranks[place] = rank - 1;
-            at[n_left] = place;
+            pos[n_left] = place;
             seeds[n_left] = seeds[i];
             n_left += !rank;
         }

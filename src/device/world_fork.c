@@ -75,7 +75,7 @@ static void fork_abort(struct world *world, int status)
 /* A block that this process sends or receives. */
 struct stretch {
     size_t ring;
-    char *at; /* next byte; not written if is_sent */
+    char *pos; /* next byte; not written if is_sent */
     size_t n_left;
     bool is_sent;
     unsigned start; /* number of the fork_start call */
@@ -91,20 +91,20 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
     uint64_t n_read = atomic_load(&ring->n_read);
     size_t n = stretch->is_sent ? self->ring_bytes - (n_written - n_read)
                                 : n_written - n_read;
-    size_t at = (stretch->is_sent ? n_written : n_read) % self->ring_bytes;
+    size_t pos = (stretch->is_sent ? n_written : n_read) % self->ring_bytes;
 
     n = min_u64(min_u64(n, stretch->n_left),
-                min_u64(self->ring_bytes - at, self->ring_bytes / TURNS));
+                min_u64(self->ring_bytes - pos, self->ring_bytes / TURNS));
     if (!n)
         return false;
     if (stretch->is_sent) {
-        memcpy(data + at, stretch->at, n);
+        memcpy(data + pos, stretch->pos, n);
         atomic_store(&ring->n_written, n_written + n);
     } else {
-        memcpy(stretch->at, data + at, n);
+        memcpy(stretch->pos, data + pos, n);
         atomic_store(&ring->n_read, n_read + n);
     }
-    stretch->at += n;
+    stretch->pos += n;
     stretch->n_left -= n;
     return true;
 }

@@ -90,18 +90,18 @@ static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
 static int start_block(struct world_mpi *mpi, const struct comm_block *block,
                        struct err *err)
 {
-    for (size_t at = 0; at < block->n_bytes; at += PIECE_BYTES) {
-        int n = (int)min_u64(block->n_bytes - at, PIECE_BYTES);
+    for (size_t pos = 0; pos < block->n_bytes; pos += PIECE_BYTES) {
+        int n = (int)min_u64(block->n_bytes - pos, PIECE_BYTES);
         MPI_Request *request;
 
         mpi->requests = mem_room(mpi->requests, mpi->n_requests, &mpi->cap,
                                  sizeof *mpi->requests);
         request = &mpi->requests[mpi->n_requests++];
         if (block->to == mpi->base.rank
-                ? MPI_CALL(MPI_Irecv((char *)block->d_dst + at, n, MPI_BYTE,
+                ? MPI_CALL(MPI_Irecv((char *)block->d_dst + pos, n, MPI_BYTE,
                                      (int)block->from, 1, mpi->comm, request),
                            err)
-                : MPI_CALL(MPI_Isend((const char *)block->d_src + at, n,
+                : MPI_CALL(MPI_Isend((const char *)block->d_src + pos, n,
                                      MPI_BYTE, (int)block->to, 1, mpi->comm,
                                      request),
                            err))

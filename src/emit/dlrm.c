@@ -142,13 +142,13 @@ static int check_replicas(const struct plan *plan, struct err *err)
 /* Expands a template: replaces each {{word}} by its text in `words`. */
 static void expand(struct buf *out, const char *template, const json_t *words)
 {
-    for (const char *at; (at = strstr(template, "{{"));) {
+    for (const char *pos; (pos = strstr(template, "{{"));) {
         char word[16] = "";
 
-        buf_add(out, template, (size_t)(at - template));
-        sscanf(at, "{{%15[a-z_]", word);
+        buf_add(out, template, (size_t)(pos - template));
+        sscanf(pos, "{{%15[a-z_]", word);
         buf_printf(out, "%s", json_string_value(json_object_get(words, word)));
-        template = strstr(at, "}}") + 2;
+        template = strstr(pos, "}}") + 2;
     }
     buf_printf(out, "%s", template);
 }

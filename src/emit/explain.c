@@ -103,7 +103,7 @@ struct binding {
     struct report report; /* owned */
     /* slow_fwd: GPU with the largest cost.fwd_comm_ms */
     uint32_t last, slow_fwd;
-    uint32_t of;      /* the explained GPU */
+    uint32_t gpu;     /* the explained GPU */
     struct gpu *gpus; /* [report.n_devices], in the arena */
     /* [n_pieces], in the arena: pieces of the explained GPU, the most expensive
      * first */
@@ -137,7 +137,7 @@ static void find_gpus(struct binding *binding, struct arena *arena)
             .used_frac = plan_used_frac(plan, r),
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
-            .has_room_for = r == binding->of ? NAN : 0,
+            .has_room_for = r == binding->gpu ? NAN : 0,
         };
         if (waits && gpus[r].step.cost.fwd_comm_ms >
                          gpus[binding->slow_fwd].step.cost.fwd_comm_ms)
@@ -173,16 +173,17 @@ static struct marginal_row price_piece(struct binding *binding,
 
     piece.saved_ms = plan->total_ms - piece.step_ms;
     piece.own_ms = report_own_ms(
-        &(struct device_cost){.compute_ms = what_if->compute_ms[binding->of],
-                              .bwd_comm_ms = what_if->bwd_comm_ms[binding->of],
-                              .fwd_comm_ms = what_if->fwd_comm_ms[binding->of]},
+        &(struct device_cost){.compute_ms = what_if->compute_ms[binding->gpu],
+                              .bwd_comm_ms = what_if->bwd_comm_ms[binding->gpu],
+                              .fwd_comm_ms =
+                                  what_if->fwd_comm_ms[binding->gpu]},
         binding->report.options.waits);
     for (uint32_t r = 0; r < binding->report.n_devices; r++) {
         struct shard there = *shard;
         struct edit move = {&idx, 1, &there, 1};
 
         there.device = r;
-        if (r == binding->of || !what_if_fits(what_if, &move))
+        if (r == binding->gpu || !what_if_fits(what_if, &move))
             continue;
         piece.has_room = true;
         binding->gpus[r].n_fitting++;
@@ -209,7 +210,7 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
     for (size_t i = 0; i < plan->n_shards; i++) {
         struct marginal_row piece;
 
-        if (plan->shards[i].device != binding->of)
+        if (plan->shards[i].device != binding->gpu)
             continue;
         piece = price_piece(binding, what_if, i);
         binding->n_stuck += !piece.has_room;
@@ -246,10 +247,10 @@ static void binding_find(struct binding *binding, struct explained *explained)
                     .waits = oracle_waits(oracle),
                     .without_ms = what_if_without(plan, oracle, arena)});
     binding->last = binding->report.bottleneck.gpu;
-    binding->of = explained->gpu == ANY_GPU ? binding->last : explained->gpu;
+    binding->gpu = explained->gpu == ANY_GPU ? binding->last : explained->gpu;
     find_gpus(binding, arena);
     find_least(binding);
-    shifts_find(&binding->shifts, &explained->what_if, binding->of, arena);
+    shifts_find(&binding->shifts, &explained->what_if, binding->gpu, arena);
     price_pieces(binding, &explained->what_if, arena);
 }
 
@@ -286,17 +287,17 @@ static void print_memory_note(const struct binding *binding, struct buf *out)
     if (binding->report.n_devices < 2)
         return;
     if (!binding->n_pieces)
-        buf_printf(out, "memory  GPU %u holds nothing\n", binding->of);
+        buf_printf(out, "memory  GPU %u holds nothing\n", binding->gpu);
     else if (!binding->n_stuck)
         buf_printf(out,
                    "memory  does not bind: each piece of GPU %u has room on "
                    "another GPU\n",
-                   binding->of);
+                   binding->gpu);
     else
         buf_printf(out,
                    "memory  binds: %zu of %zu pieces of GPU %u have room on no "
                    "other GPU\n",
-                   binding->n_stuck, binding->n_pieces, binding->of);
+                   binding->n_stuck, binding->n_pieces, binding->gpu);
 }
 
 static void print_gpus(const struct binding *binding, struct buf *out)
@@ -309,12 +310,12 @@ static void print_gpus(const struct binding *binding, struct buf *out)
                "%-4s %9s %9s %9s %9s %9s %6s %10s  of %u\n",
                "", binding->report.options.waits ? "ready" : "total", "sooner",
                "compute", "bwd comm", "fwd comm", "memory", "fits", "GPU", "ms",
-               "by ms", "ms", "ms", "ms", "%", "free", binding->of);
+               "by ms", "ms", "ms", "ms", "%", "free", binding->gpu);
     for (uint32_t r = 0; r < binding->report.n_devices; r++)
         ranked[r] = (struct ranked){-binding->gpus[r].step.own_ms, r};
     ranked_sort(ranked, binding->report.n_devices);
     for (uint32_t i = 0; i < binding->report.n_devices; i++)
-        if (i < N_GPUS_SHOWN || ranked[i].idx == binding->of)
+        if (i < N_GPUS_SHOWN || ranked[i].idx == binding->gpu)
             figures_row(gpu_figures, &binding->gpus[ranked[i].idx], out);
     if (binding->report.n_devices > N_GPUS_SHOWN)
         buf_printf(out, "... and %u that are sooner\n",
@@ -344,7 +345,7 @@ static void print_pieces(const struct binding *binding, struct buf *out)
                    "\n%-*s %-9s %7s %10s %9s %16s\npiece on GPU %-*u "
                    "%-9s %7s %10s %9s %5s %10s\n",
                    NAME_WIDTH, "", "", "", "", "without", "best elsewhere",
-                   NAME_WIDTH - 13, binding->of, "kind", "columns", "rows",
+                   NAME_WIDTH - 13, binding->gpu, "kind", "columns", "rows",
                    "saves ms", "GPU", "change ms");
     for (size_t i = 0; i < n; i++)
         figures_row(piece_figures, &binding->pieces[i], out);
@@ -356,7 +357,7 @@ static void print_pieces(const struct binding *binding, struct buf *out)
     }
     buf_printf(out, "%snone of the %zu%s pieces on GPU %u costs more than\n",
                n ? "... " : "\n", binding->n_pieces - n, n ? " other" : "",
-               binding->of);
+               binding->gpu);
     print_least(binding, out);
     buf_printf(out, "\n");
 }
@@ -425,7 +426,7 @@ static json_t *to_json(const struct explained *explained,
         (json_int_t)binding->slow_fwd, "largest_part", bottleneck->phase,
         "largest_part_ms", bottleneck->phase_ms, "gpus",
         FIGURES_LIST(gpu_figures, binding->gpus, binding->report.n_devices),
-        "gpu", (json_int_t)binding->of, "pieces",
+        "gpu", (json_int_t)binding->gpu, "pieces",
         FIGURES_LIST(piece_figures, binding->pieces, binding->n_pieces),
         "places",
         shifts_to_json(binding->shifts.places, binding->shifts.n_places),

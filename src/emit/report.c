@@ -154,8 +154,8 @@ static void print_error(const char *what, const struct cost_error *error,
     if (!(error->frac > 0))
         return;
     buf_printf(out, "\n        %s within %.0f %%", what, 100 * error->frac);
-    if (error->of)
-        buf_printf(out, ": nine in ten of %s", error->of);
+    if (error->ground)
+        buf_printf(out, ": nine in ten of %s", error->ground);
 }
 
 static void print_cost(const struct cost_source *cost, struct buf *out)

@@ -89,8 +89,8 @@ static const struct byte_unit *choose_unit(const struct report *report,
  * printed. */
 struct report_grid {
     const char *names[10];
-    size_t n;   /* number of columns */
-    double *of; /* [n_devices][n] figures; owned */
+    size_t n;      /* number of columns */
+    double *cells; /* [n_devices][n] figures; owned */
     /* [n_devices] order of the rows, sorted by negative keys; owned */
     struct ranked *order;
     int n_decimals, least_width; /* format of the columns */
@@ -101,7 +101,7 @@ struct report_grid {
 static void grid_init(struct report_grid *grid, const struct report *report)
 {
     grid->least_width = report->options.n_columns < MORE_COLUMNS ? 7 : 9;
-    grid->of = mem_alloc(report->n_devices * grid->n, sizeof(*grid->of));
+    grid->cells = mem_alloc(report->n_devices * grid->n, sizeof(*grid->cells));
     grid->order = mem_alloc(report->n_devices, sizeof(*grid->order));
 }
 
@@ -141,7 +141,7 @@ static void print_row(const struct report_grid *grid,
         double sum = 0;
 
         for (size_t i = begin; i < end; i++)
-            sum += grid->of[grid->order[i].idx * grid->n + c];
+            sum += grid->cells[grid->order[i].idx * grid->n + c];
         if (grid->is_shown[c])
             buf_printf(out, " %*.*f", column_width(grid, c), grid->n_decimals,
                        sum / (double)(end - begin));
@@ -162,7 +162,7 @@ static void grid_print(struct report_grid *grid, const struct report *report,
 
     for (size_t i = 0; i < n * grid->n; i++)
         grid->is_shown[i % grid->n] |=
-            grid->of[i] >= 0.5 * pow(10, -grid->n_decimals);
+            grid->cells[i] >= 0.5 * pow(10, -grid->n_decimals);
     ranked_sort(grid->order, n);
     share = is_folded ? ranked_share(grid->order, n, MOST_ROWS) : 0;
     buf_printf(out, "\nGPU, %-5s", unit);
@@ -194,7 +194,7 @@ static void grid_print(struct report_grid *grid, const struct report *report,
 
 static void grid_release(struct report_grid *grid)
 {
-    mem_free(grid->of);
+    mem_free(grid->cells);
     mem_free(grid->order);
 }
 
@@ -211,17 +211,17 @@ static int decimals_of(const struct report_grid *grid, double most)
 /* Fills the figures of one device: its phases (or the three parts of its step,
  * if phases are unknown), their sum, and the waiting. */
 static void fill_phases(const struct report_device *device, bool has_parts,
-                        double *of)
+                        double *cells)
 {
     const struct device_cost *cost = &device->cost;
     const double parts_ms[] = {cost->compute_ms, cost->bwd_comm_ms,
                                cost->fwd_comm_ms};
     const size_t n = has_parts ? N_STEP_PARTS : 3;
 
-    memcpy(of, has_parts ? cost->parts_ms : parts_ms, n * sizeof(*of));
+    memcpy(cells, has_parts ? cost->parts_ms : parts_ms, n * sizeof(*cells));
     for (size_t p = 0; p < n; p++)
-        of[n] += of[p];
-    of[n + 1] = device->waiting_ms;
+        cells[n] += cells[p];
+    cells[n + 1] = device->waiting_ms;
 }
 
 void report_phases(const struct report *report, struct buf *out)
@@ -237,7 +237,7 @@ void report_phases(const struct report *report, struct buf *out)
     grid.names[n + 1] = "waiting";
     grid_init(&grid, report);
     for (uint32_t r = 0; r < report->n_devices; r++) {
-        fill_phases(&report->devices[r], has_parts, grid.of + r * grid.n);
+        fill_phases(&report->devices[r], has_parts, grid.cells + r * grid.n);
         grid.order[r] = (struct ranked){-report->devices[r].own_ms, r};
     }
     grid.n_decimals = decimals_of(&grid, report->plan->total_ms);
@@ -267,12 +267,12 @@ void report_memory(const struct report *report, struct buf *out)
     for (uint32_t r = 0; r < report->n_devices; r++) {
         const struct memory_items *memory = &report->devices[r].cost.memory;
         const double used_frac = plan_used_frac(report->plan, r);
-        double *of = grid.of + r * grid.n;
+        double *cells = grid.cells + r * grid.n;
 
         for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
-            of[i] = (double)memory->item[i] / unit->n_bytes;
-        of[N_MEMORY_ITEMS] = (double)memory->total / unit->n_bytes;
-        of[N_MEMORY_ITEMS + 1] = 100 * used_frac;
+            cells[i] = (double)memory->item[i] / unit->n_bytes;
+        cells[N_MEMORY_ITEMS] = (double)memory->total / unit->n_bytes;
+        cells[N_MEMORY_ITEMS + 1] = 100 * used_frac;
         grid.order[r] = (struct ranked){-used_frac, r};
     }
     grid_print(&grid, report, unit->name, out);

@@ -161,12 +161,12 @@ int exchange_allreduce(const struct exchange_set *set, struct err *err)
         uint64_t n =
             is_summed(replicas) ? replicas->n_rows * replicas->width : 0;
 
-        for (uint64_t at = 0; !rc && at < n; at += ALLREDUCE_FLOATS) {
+        for (uint64_t pos = 0; !rc && pos < n; pos += ALLREDUCE_FLOATS) {
             for (uint32_t r = placement->here.begin; r < placement->here.end;
                  r++)
-                d_parts[r] = replicas[r].d_dense + at;
+                d_parts[r] = replicas[r].d_dense + pos;
             rc = comm_sum(placement->comm, d_parts, set->d_scratch,
-                          min_u64(n - at, ALLREDUCE_FLOATS), err);
+                          min_u64(n - pos, ALLREDUCE_FLOATS), err);
         }
     }
     mem_free(d_parts);

@@ -237,18 +237,18 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
 int exec_samples_put(const struct exec_options *options, struct buf *records,
                      uint32_t *n_stored, struct err *err)
 {
-    size_t at = 0;
+    size_t pos = 0;
 
-    while (at < records->len) {
-        struct sample_record *record = (void *)(records->data + at);
+    while (pos < records->len) {
+        struct sample_record *record = (void *)(records->data + pos);
         struct sample_setting setting =
             device_setting(&record->facts, record->precision, record->optimizer,
                            record->batch);
         struct sample *sample = &record->sample;
 
-        at += sizeof(*record);
-        sample->tables = (void *)(records->data + at);
-        at += sample->n_tables * sizeof(*sample->tables);
+        pos += sizeof(*record);
+        sample->tables = (void *)(records->data + pos);
+        pos += sample->n_tables * sizeof(*sample->tables);
         sample->seed = options->seed;
         sample->n_iterations = options->n_iterations;
         sample->version = NEUROSHARD_VERSION;

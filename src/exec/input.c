@@ -120,7 +120,7 @@ static void begin_message(struct input *input, uint32_t rank, uint32_t to,
 {
     const struct piece *pieces = input->placement->pieces, *piece = NULL;
     size_t i = rank * (size_t)input->placement->n_ranks + to;
-    size_t at = ids_at(input, rank, to), size = at;
+    size_t pos = ids_at(input, rank, to), size = pos;
     struct part next;
 
     while ((piece = next_piece(input, to, piece)))
@@ -128,8 +128,8 @@ static void begin_message(struct input *input, uint32_t rank, uint32_t to,
     if (!input->sent[i])
         input->sent[i] = ARENA_NEW(&input->arena, char, size);
     input->own_sizes[i] = size;
-    memset(input->sent[i], 0, at);
-    next = first_part(input->sent[i], at);
+    memset(input->sent[i], 0, pos);
+    next = first_part(input->sent[i], pos);
     while ((piece = next_piece(input, to, piece))) {
         struct part *part = &parts[piece - pieces];
         uint64_t n = part->n;

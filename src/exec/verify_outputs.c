@@ -63,11 +63,11 @@ static void got_bag(const struct output_job *job,
          piece++) {
         const struct group *group = piece->group;
         const char *outputs = job->outputs[group - job->placement->groups];
-        size_t at = (size_t)i * group->out_dim + piece->out_begin;
+        size_t pos = (size_t)i * group->out_dim + piece->out_begin;
 
         if (!outputs)
             continue;
-        values_load(part, outputs + at * precision_bytes(group->precision),
+        values_load(part, outputs + pos * precision_bytes(group->precision),
                     piece->width, group->precision);
         for (uint32_t j = 0; j < piece->width; j++)
             got[piece->col_begin + j] += part[j];

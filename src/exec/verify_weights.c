@@ -98,16 +98,16 @@ static void want_piece(const struct weight_job *job, const struct piece *piece,
 }
 
 static void got_piece(const struct weight_job *job, struct held *held,
-                      uint64_t at, uint64_t row, float *got)
+                      uint64_t pos, uint64_t row, float *got)
 {
     uint32_t width = held->piece->width;
     size_t row_bytes = width * precision_bytes(job->table->precision);
-    const char *weights = held->weights + at * row_bytes;
+    const char *weights = held->weights + pos * row_bytes;
     uint64_t hash = hash_bytes(weights, row_bytes, row);
 
     if (held->piece->d_state)
-        hash = hash_bytes(&held->states[at], sizeof(float), hash);
-    held->row_hash[at] = hash;
+        hash = hash_bytes(&held->states[pos], sizeof(float), hash);
+    held->row_hash[pos] = hash;
     values_load(got, weights, width, job->table->precision);
 }
 

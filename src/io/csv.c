@@ -49,7 +49,7 @@ static int check_text(const char *text, size_t len, const char *source,
 static int read_quoted(struct csv *csv, char **end, struct err *err)
 {
     size_t line = csv->line;
-    char *in = csv->at + 1, *out = in;
+    char *in = csv->pos + 1, *out = in;
 
     for (; *in && (*in != '"' || in[1] == '"'); in++) {
         if (*in == '"')
@@ -63,15 +63,15 @@ static int read_quoted(struct csv *csv, char **end, struct err *err)
         return err_input(err, "a quoted field is not closed");
     }
     *end = out;
-    csv->at = skip_blanks(in + 1);
-    if (*csv->at != ',' && !is_line_end(csv->at))
+    csv->pos = skip_blanks(in + 1);
+    if (*csv->pos != ',' && !is_line_end(csv->pos))
         return err_input(err, "text after the closing quote of a field");
     return 0;
 }
 
 static int read_plain(struct csv *csv, char **end, struct err *err)
 {
-    char *start = csv->at, *p = start;
+    char *start = csv->pos, *p = start;
 
     while (*p != ',' && *p != '"' && !is_line_end(p) && *p != '\r')
         p++;
@@ -80,7 +80,7 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
                          "a quote in a field that does not start with one");
     if (*p == '\r' && !is_line_end(p))
         return err_input(err, "a carriage return inside a line");
-    csv->at = p;
+    csv->pos = p;
     while (p > start && (p[-1] == ' ' || p[-1] == '\t'))
         p--;
     *end = p;
@@ -90,10 +90,10 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
 /* Moves csv->at behind one line end. */
 static void next_line(struct csv *csv)
 {
-    if (*csv->at == '\r')
-        csv->at++;
-    if (*csv->at == '\n') {
-        csv->at++;
+    if (*csv->pos == '\r')
+        csv->pos++;
+    if (*csv->pos == '\n') {
+        csv->pos++;
         csv->line++;
     }
 }
@@ -101,14 +101,14 @@ static void next_line(struct csv *csv)
 /* Skips blank lines and comments. */
 static void skip_lines(struct csv *csv)
 {
-    for (; *csv->at; next_line(csv)) {
-        char *p = skip_blanks(csv->at);
+    for (; *csv->pos; next_line(csv)) {
+        char *p = skip_blanks(csv->pos);
 
         if (*p == '#')
             p += strcspn(p, "\n");
         if (!is_line_end(p))
             return;
-        csv->at = p;
+        csv->pos = p;
     }
 }
 
@@ -121,17 +121,17 @@ static int next_record(struct csv *csv, struct err *err)
     skip_lines(csv);
     csv->n_fields = 0;
     csv->record_line = csv->line;
-    for (more = *csv->at; more;) {
-        char *field = skip_blanks(csv->at), *end = field;
+    for (more = *csv->pos; more;) {
+        char *field = skip_blanks(csv->pos), *end = field;
 
-        csv->at = field;
+        csv->pos = field;
         if (*field == '"' ? read_quoted(csv, &end, err)
                           : read_plain(csv, &end, err))
             return err_prefix(err, "%s:%zu", csv->source, csv->line);
         field += *field == '"';
-        more = *csv->at == ',';
+        more = *csv->pos == ',';
         if (more)
-            csv->at++;
+            csv->pos++;
         else
             next_line(csv);
         /* Set last: this byte may be the comma or line end just read. */
@@ -155,12 +155,12 @@ int csv_read(const char *text, size_t len, const char *source,
              struct err *err)
 {
     struct csv csv = {
-        .source = source, .at = arena_strndup(arena, text, len), .line = 1};
+        .source = source, .pos = arena_strndup(arena, text, len), .line = 1};
     int rc = check_text(text, len, source, err);
 
     csv.fields = mem_room(NULL, 0, &csv.cap, sizeof(*csv.fields));
-    if (!strncmp(csv.at, BYTE_ORDER_MARK, 3))
-        csv.at += 3;
+    if (!strncmp(csv.pos, BYTE_ORDER_MARK, 3))
+        csv.pos += 3;
     do {
         rc = rc || next_record(&csv, err);
         if (!rc && record && record(ctx, &csv, err))

@@ -16,7 +16,7 @@
  */
 struct csv {
     const char *source; /* name for messages; not owned */
-    char *at;           /* unread rest of the text, in the arena */
+    char *pos;          /* unread rest of the text, in the arena */
     size_t line;        /* line number of `at`, from 1 */
     size_t record_line; /* line on which the latest record begins */
     /* [n_fields] fields of the latest record, inside the text;

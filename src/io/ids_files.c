@@ -38,11 +38,11 @@ static int sum_header(struct id_array *array, struct err *err)
 {
     char head[2 * NPY_HEAD_MAX];
     const uint64_t n = array->npy.begin - array->begin;
-    const off_t at = (off_t)array->begin;
+    const off_t pos = (off_t)array->begin;
 
     if (!array->crc)
         return 0;
-    if (n > sizeof(head) || pread(array->fd, head, n, at) != (ssize_t)n)
+    if (n > sizeof(head) || pread(array->fd, head, n, pos) != (ssize_t)n)
         return err_input(err, "%s: its header is cut", array->source);
     array->crc_sum = 0;
     array->n_left =
@@ -145,7 +145,7 @@ static bool cut_suffix(char *name, const char *suffix)
  * inserted behind the other parts of its table. */
 static struct id_part *find_part(struct ids_listing *listing, const char *table)
 {
-    size_t at = listing->n_parts;
+    size_t pos = listing->n_parts;
     struct id_part *part;
 
     for (size_t i = 0; i < listing->n_parts; i++) {
@@ -154,12 +154,12 @@ static struct id_part *find_part(struct ids_listing *listing, const char *table)
             continue;
         if (!strcmp(part->place, listing->place))
             return part;
-        at = i + 1;
+        pos = i + 1;
     }
     listing->parts = mem_room(listing->parts, listing->n_parts, &listing->cap,
                               sizeof(*part));
-    part = &listing->parts[at];
-    memmove(part + 1, part, (listing->n_parts++ - at) * sizeof(*part));
+    part = &listing->parts[pos];
+    memmove(part + 1, part, (listing->n_parts++ - pos) * sizeof(*part));
     *part = (struct id_part){.table = table, .place = listing->place};
     return part;
 }
@@ -287,10 +287,10 @@ static int add_array(struct ids_listing *listing, const char *name,
 
 /* Reads up to NPY_HEAD_MAX bytes at file offset `at`. Returns their number, or
  * -1. */
-static ssize_t read_head(const struct id_array *file, uint64_t at,
+static ssize_t read_head(const struct id_array *file, uint64_t pos,
                          char head[NPY_HEAD_MAX], struct err *err)
 {
-    return lseek(file->fd, (off_t)at, SEEK_SET) < 0
+    return lseek(file->fd, (off_t)pos, SEEK_SET) < 0
                ? 0
                : ids_read_bytes(file, head, NPY_HEAD_MAX, err);
 }
@@ -353,20 +353,20 @@ static int list_array(struct ids_listing *listing,
 
 /* Checks the archive's directory, which begins at file offset `at`. */
 static int check_directory(struct ids_listing *listing,
-                           const struct id_array *file, uint64_t at,
+                           const struct id_array *file, uint64_t pos,
                            struct err *err)
 {
-    const uint64_t len = file->npy.end - at;
+    const uint64_t len = file->npy.end - pos;
     char *text;
 
     if (len > MAX_DIRECTORY)
         return err_input(err, "%s: a directory of more than 64 MiB",
                          file->source);
     text = arena_alloc(listing->arena, len + 1, 1);
-    if (pread(file->fd, text, len, (off_t)at) != (ssize_t)len)
+    if (pread(file->fd, text, len, (off_t)pos) != (ssize_t)len)
         return err_input(err, "%s: the directory is cut", file->source);
-    if (npz_check_directory(listing->members, listing->n_members, text, len, at,
-                            err))
+    if (npz_check_directory(listing->members, listing->n_members, text, len,
+                            pos, err))
         return err_prefix(err, "%s", file->source);
     return 0;
 }
@@ -378,29 +378,29 @@ static int list_file(struct ids_listing *listing, struct err *err)
     struct npz_member member = {.name = listing->table, .end = file.npy.end};
 
     listing->n_members = 0;
-    for (uint64_t at = 0;; at = member.end) {
+    for (uint64_t pos = 0;; pos = member.end) {
         char head[NPY_HEAD_MAX] = "";
-        ssize_t len = read_head(&file, at, head, err);
+        ssize_t len = read_head(&file, pos, head, err);
 
         if (len < 0)
             return -1;
-        if (!at && memcmp(head, "PK", 2) != 0) {
+        if (!pos && memcmp(head, "PK", 2) != 0) {
             listing->table = "table";
             listing->place = file_folder(file.path, listing->arena);
             return list_array(listing, &member, err);
         }
         if (npz_parse(&member, head, (size_t)len, listing->arena, err))
-            return err_prefix(err, "%s: byte %" PRIu64, file.source, at);
+            return err_prefix(err, "%s: byte %" PRIu64, file.source, pos);
         if (!member.name)
-            return check_directory(listing, &file, at, err);
+            return check_directory(listing, &file, pos, err);
         listing->file.source =
             text_say(listing->arena, "%s: %s", file.source, member.name);
-        if (member.end > file.npy.end - at)
+        if (member.end > file.npy.end - pos)
             return err_input(err, "%s: the file ends before it",
                              listing->file.source);
-        member.begin += at;
-        member.end += at;
-        member.at = at;
+        member.begin += pos;
+        member.end += pos;
+        member.pos = pos;
         listing->members = mem_room(listing->members, listing->n_members,
                                     &listing->cap_members, sizeof(member));
         listing->members[listing->n_members++] = member;

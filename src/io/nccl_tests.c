@@ -139,11 +139,12 @@ static void read_heading(struct test *test, char *line)
 /* Returns the number behind a word; 0 if the word is not there. */
 static uint64_t number_after(const char *line, const char *word)
 {
-    const char *at = strstr(line, word);
+    const char *pos = strstr(line, word);
 
-    return at ? strtoull(at + strlen(word) + strspn(at + strlen(word), BLANKS),
-                         NULL, 10)
-              : 0;
+    return pos ? strtoull(pos + strlen(word) +
+                              strspn(pos + strlen(word), BLANKS),
+                          NULL, 10)
+               : 0;
 }
 
 /* Reads a line such as "nThread 1 nGpus 1 minBytes 65536 maxBytes 1073741824
@@ -433,7 +434,7 @@ static int read_remark(struct nccl_reader *reader, char *line, struct err *err)
     static const char program[] = "Collective test starting:",
                       average[] = "Avg bus bandwidth";
     struct test *test = &reader->now;
-    const char *at;
+    const char *pos;
 
     if (strstr(line, "nThread ") && strstr(line, "minBytes")) {
         if (test->found.n_ranks > 1 || test->counts[0])
@@ -458,13 +459,13 @@ static int read_remark(struct nccl_reader *reader, char *line, struct err *err)
     } else if (strstr(line, "educing maxBytes to ")) {
         test->max_bytes = number_after(line, "maxBytes to ");
     } else if (!strncmp(line, "Out of bounds values", 20)) {
-        at = strchr(line, ':');
-        if (at && strtod(at + 1, NULL) > 0)
+        pos = strchr(line, ':');
+        if (pos && strtod(pos + 1, NULL) > 0)
             return err_input(err, "%.0f values were wrong",
-                             strtod(at + 1, NULL));
+                             strtod(pos + 1, NULL));
     } else if (!strncmp(line, average, strlen(average)) &&
-               (at = strchr(line, ':'))) {
-        test->average = strtod(at + 1, NULL);
+               (pos = strchr(line, ':'))) {
+        test->average = strtod(pos + 1, NULL);
         test->average_line = reader->line;
     }
     return 0;

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t little_endian(const char *at, unsigned n_bytes)
+static uint64_t little_endian(const char *pos, unsigned n_bytes)
 {
     uint64_t value = 0;
 
     while (n_bytes--)
-        value = value << 8 | (unsigned char)at[n_bytes];
+        value = value << 8 | (unsigned char)pos[n_bytes];
     return value;
 }
 
@@ -102,10 +102,10 @@ static void widen(uint64_t numbers[3], const char *extra, const char *end)
         extra += 4;
         if (n > (uint64_t)(end - extra))
             return;
-        for (uint64_t i = 0, at = 0; is_wide && i < 3 && at + 8 <= n; i++)
+        for (uint64_t i = 0, pos = 0; is_wide && i < 3 && pos + 8 <= n; i++)
             if (numbers[i] == UINT32_MAX) {
-                numbers[i] = little_endian(extra + at, 8);
-                at += 8;
+                numbers[i] = little_endian(extra + pos, 8);
+                pos += 8;
             }
     }
 }
@@ -187,21 +187,21 @@ static int check_entry(const struct npz_member *member, const char **text,
     /* Flags, method, time, date and CRC-32 are adjacent, in the same layout, in
      * both the entry and the member's header. */
     if (memcmp(entry + 8, member->header + 6, 12) != 0 ||
-        sizes[2] != member->at || sizes[0] != member->end - member->begin ||
+        sizes[2] != member->pos || sizes[0] != member->end - member->begin ||
         sizes[0] != sizes[1])
         return err_input(err,
                          "'%s': the directory (byte %" PRIu64 ", %" PRIu64
                          " bytes, CRC-32 %08x) does not agree with the member "
                          "(byte %" PRIu64 ", %" PRIu64 " bytes, CRC-32 %08x)",
                          member->file, sizes[2], sizes[0],
-                         (unsigned)little_endian(entry + 16, 4), member->at,
+                         (unsigned)little_endian(entry + 16, 4), member->pos,
                          member->end - member->begin, (unsigned)member->crc);
     *text = entry + ENTRY_BYTES + rest;
     return 0;
 }
 
 int npz_check_directory(const struct npz_member *members, size_t n,
-                        const char *text, size_t len, uint64_t at,
+                        const char *text, size_t len, uint64_t pos,
                         struct err *err)
 {
     const char *start = text, *end = text + len;
@@ -212,16 +212,16 @@ int npz_check_directory(const struct npz_member *members, size_t n,
             return -1;
     counts[0] = n;
     counts[1] = (uint64_t)(text - start);
-    counts[2] = at;
+    counts[2] = pos;
     if (end - text >= WIDE_END_BYTES + LOCATOR_BYTES &&
         !memcmp(text, "PK\6\6", 4)) {
         if (little_endian(text + 24, 8) != n ||
             little_endian(text + 32, 8) != n ||
             little_endian(text + 40, 8) != counts[1] ||
-            little_endian(text + 48, 8) != at ||
+            little_endian(text + 48, 8) != pos ||
             little_endian(text + 4, 8) != WIDE_END_BYTES - 12 ||
             memcmp(text + WIDE_END_BYTES, "PK\6\7", 4) != 0 ||
-            little_endian(text + WIDE_END_BYTES + 8, 8) != at + counts[1])
+            little_endian(text + WIDE_END_BYTES + 8, 8) != pos + counts[1])
             return err_input(err, "the directory's end does not agree with it");
         text += WIDE_END_BYTES + LOCATOR_BYTES;
     }
@@ -236,12 +236,12 @@ int npz_check_directory(const struct npz_member *members, size_t n,
     if (little_endian(text + 4, 4) || little_endian(text + 8, 2) != said[0] ||
         said[0] != min_u64(n, UINT16_MAX) ||
         said[1] != min_u64(counts[1], UINT32_MAX) ||
-        said[2] != min_u64(at, UINT32_MAX) ||
+        said[2] != min_u64(pos, UINT32_MAX) ||
         little_endian(text + 20, 2) != (uint64_t)(end - text) - END_BYTES)
         return err_input(err,
                          "the directory's end says %" PRIu64
                          " members, %" PRIu64 " bytes from byte %" PRIu64
                          ", but there are %zu, %" PRIu64 " from byte %" PRIu64,
-                         said[0], said[1], said[2], n, counts[1], at);
+                         said[0], said[1], said[2], n, counts[1], pos);
     return 0;
 }

@@ -43,7 +43,7 @@ struct npz_member {
     uint32_t crc;       /* CRC-32 of the .npy file */
     const char *header; /* first NPZ_HEADER bytes of the member, in the arena */
     const char *file;   /* name with its suffix, in the arena */
-    uint64_t at; /* offset of the header in the archive; the caller sets it */
+    uint64_t pos; /* offset of the header in the archive; the caller sets it */
 };
 #define NPZ_HEADER 30
 int npz_parse(struct npz_member *member, const char *text, size_t len,
@@ -51,7 +51,7 @@ int npz_parse(struct npz_member *member, const char *text, size_t len,
 /* Compares the archive's directory with the n members before it. `text` is the
  * archive from offset `at` to its end. */
 int npz_check_directory(const struct npz_member *members, size_t n,
-                        const char *text, size_t len, uint64_t at,
+                        const char *text, size_t len, uint64_t pos,
                         struct err *err) MUST_CHECK;
 
 #endif

@@ -147,9 +147,9 @@ static const struct place_field cost_fields[] = {
     {"comm", SOURCE(comm), false, 0, 0, NULL},
     {"device", SOURCE(device), false, 0, 0, NULL},
     {"lookup_error_frac", SOURCE(lookup_error.frac), false, 0, 1e6, NULL},
-    {"lookup_error_of", SOURCE(lookup_error.of), false, 0, 0, NULL},
+    {"lookup_error_of", SOURCE(lookup_error.ground), false, 0, 0, NULL},
     {"exchange_error_frac", SOURCE(exchange_error.frac), false, 0, 1e6, NULL},
-    {"exchange_error_of", SOURCE(exchange_error.of), false, 0, 0, NULL},
+    {"exchange_error_of", SOURCE(exchange_error.ground), false, 0, 0, NULL},
     {"host_ms", SOURCE(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
 };
 

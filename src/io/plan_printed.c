@@ -254,11 +254,11 @@ static void read_tables(struct printed_reader *reader, char *text)
 
 /* --- repr --- */
 
-static size_t line_at(const char *text, const char *at)
+static size_t line_at(const char *text, const char *pos)
 {
     size_t n = 1;
 
-    for (; text < at; text++)
+    for (; text < pos; text++)
         n += *text == '\n';
     return n;
 }
@@ -309,12 +309,12 @@ static int take_tables(json_t *modules, size_t line, struct err *err)
     return 0;
 }
 
-static int read_repr(struct printed_reader *reader, const char **at,
+static int read_repr(struct printed_reader *reader, const char **pos,
                      struct err *err)
 {
     json_t *plan, *first;
 
-    if (python_value(&plan, at, err))
+    if (python_value(&plan, pos, err))
         return -1;
     first = json_object_iter_value(json_object_iter(plan));
     /* the text is a single module */
@@ -327,20 +327,20 @@ static int read_repr(struct printed_reader *reader, const char **at,
 
 static void read_reprs(struct printed_reader *reader, const char *text)
 {
-    const char *at = text, *call;
+    const char *pos = text, *call;
 
-    while ((call = strstr(at, CALL))) {
-        const char *start = find_start(at, call);
+    while ((call = strstr(pos, CALL))) {
+        const char *start = find_start(pos, call);
         struct err fault = {0};
 
-        at = call + strlen(CALL);
+        pos = call + strlen(CALL);
         if (!start) /* a table of a broken plan */
             continue;
         reader->line = line_at(text, start);
         begin_plan(reader);
         if (read_repr(reader, &start, &fault))
             set_fault(reader, reader->line, &fault);
-        at = start > at ? start : at;
+        pos = start > pos ? start : pos;
     }
     end_plan(reader);
 }

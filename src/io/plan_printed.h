@@ -45,6 +45,6 @@ int plan_printed_read(json_t **modules, const char **doubt, const char *text,
 /* Parses one value that Python prints: a number, string, list, dict, or
  * Name(key=value, ...), which becomes an object like a dict. *at moves behind
  * the value. The caller owns *value. ERR_INPUT messages lack the line. */
-int python_value(json_t **value, const char **at, struct err *err) MUST_CHECK;
+int python_value(json_t **value, const char **pos, struct err *err) MUST_CHECK;
 
 #endif

@@ -68,11 +68,11 @@ struct report_reader {
     size_t n_cells;
 };
 
-#define FAULT(reader, at, ...)                                \
-    ((reader)->now.fault =                                    \
-         (reader)->now.fault                                  \
-             ? (reader)->now.fault                            \
-             : arena_printf((reader)->arena, "%zu: %s", (at), \
+#define FAULT(reader, pos, ...)                                \
+    ((reader)->now.fault =                                     \
+         (reader)->now.fault                                   \
+             ? (reader)->now.fault                             \
+             : arena_printf((reader)->arena, "%zu: %s", (pos), \
                             arena_printf((reader)->arena, __VA_ARGS__)))
 
 /* Returns the newest name of a column. */
@@ -121,8 +121,8 @@ uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
     const char *end = NULL;
 
     *n = 0;
-    for (const char *at = text; !end || *end; at = end + 1) {
-        end = parse_range(&first, &last, at, n_world);
+    for (const char *pos = text; !end || *end; pos = end + 1) {
+        end = parse_range(&first, &last, pos, n_world);
         if (!end)
             return NULL;
         *n += last - first + 1;
@@ -130,8 +130,8 @@ uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
     ranks = ARENA_NEW(arena, uint32_t, *n);
     *n = 0;
     end = NULL;
-    for (const char *at = text; !end || *end; at = end + 1) {
-        end = parse_range(&first, &last, at, n_world);
+    for (const char *pos = text; !end || *end; pos = end + 1) {
+        end = parse_range(&first, &last, pos, n_world);
         while (end && first <= last)
             ranks[(*n)++] = (uint32_t)first++;
     }

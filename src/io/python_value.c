@@ -10,66 +10,66 @@
 /* Characters that end a word, which is neither quoted nor called. */
 #define WORD_ENDS ",()[]{}=" BLANKS "'\""
 
-static int read_value(json_t **value, const char **at, unsigned depth,
+static int read_value(json_t **value, const char **pos, unsigned depth,
                       struct err *err);
 
-static char next(const char **at)
+static char next(const char **pos)
 {
-    *at += strspn(*at, BLANKS);
-    return **at;
+    *pos += strspn(*pos, BLANKS);
+    return **pos;
 }
 
 /* Reads a string in either kind of quotes. A backslash keeps the next
  * character. */
-static int read_string(char **text, const char **at, struct err *err)
+static int read_string(char **text, const char **pos, struct err *err)
 {
-    const char quote = *(*at)++;
+    const char quote = *(*pos)++;
     struct buf out = {0};
 
-    while (**at && **at != quote && **at != '\n') {
-        if (**at == '\\' && (*at)[1])
-            ++*at;
-        buf_add(&out, (*at)++, 1);
+    while (**pos && **pos != quote && **pos != '\n') {
+        if (**pos == '\\' && (*pos)[1])
+            ++*pos;
+        buf_add(&out, (*pos)++, 1);
     }
-    if (**at != quote) {
+    if (**pos != quote) {
         buf_release(&out);
         return err_input(err, "a string without its end");
     }
-    ++*at;
+    ++*pos;
     buf_add(&out, "", 0);
     *text = out.data;
     return 0;
 }
 
 /* Reads one "key: value" or "key=value"; `separator` is ':' or '='. */
-static int read_member(json_t *object, const char **at, char separator,
+static int read_member(json_t *object, const char **pos, char separator,
                        unsigned depth, struct err *err)
 {
     json_t *value = NULL;
     char *key = NULL;
     int rc = -1;
 
-    if (separator == ':' && !strchr("'\"", next(at)))
+    if (separator == ':' && !strchr("'\"", next(pos)))
         return err_input(err, "a key of a dict that is no string");
     if (separator == ':') {
-        if (read_string(&key, at, err))
+        if (read_string(&key, pos, err))
             return -1;
     } else {
-        const size_t n = (next(at), strcspn(*at, WORD_ENDS));
+        const size_t n = (next(pos), strcspn(*pos, WORD_ENDS));
         struct buf name = {0};
 
-        buf_add(&name, *at, n);
+        buf_add(&name, *pos, n);
         buf_add(&name, "", 0);
         key = name.data;
-        *at += n;
+        *pos += n;
     }
-    if (next(at) != separator)
+    if (next(pos) != separator)
         (void)err_input(err, "'%s' without its value", key);
     else if (json_object_get(object, key))
         (void)err_input(err, "'%s' is there twice", key);
     else {
-        ++*at;
-        rc = read_value(&value, at, depth, err);
+        ++*pos;
+        rc = read_value(&value, pos, depth, err);
     }
     if (!rc && json_object_set_new(object, key, value))
         rc = err_input(err, "a key that is no UTF-8");
@@ -79,48 +79,48 @@ static int read_member(json_t *object, const char **at, char separator,
 
 /* Reads comma-separated members up to the bracket `end`. separator '\0':
  * elements of a list, without keys. */
-static int read_members(json_t *into, const char **at, char end, char separator,
-                        unsigned depth, struct err *err)
+static int read_members(json_t *into, const char **pos, char end,
+                        char separator, unsigned depth, struct err *err)
 {
-    while (next(at) != end) {
+    while (next(pos) != end) {
         json_t *value = NULL;
 
-        if (!**at)
+        if (!**pos)
             return err_input(err, "the text ends before '%c'", end);
         if (separator) {
-            if (read_member(into, at, separator, depth, err))
+            if (read_member(into, pos, separator, depth, err))
                 return -1;
-        } else if (read_value(&value, at, depth, err)) {
+        } else if (read_value(&value, pos, depth, err)) {
             return -1;
         } else {
             json_array_append_new(into, value);
         }
-        if (next(at) == ',')
-            ++*at;
-        else if (**at != end)
-            return **at ? err_input(err, "no ',' or '%c' behind a value", end)
-                        : err_input(err, "the text ends before '%c'", end);
+        if (next(pos) == ',')
+            ++*pos;
+        else if (**pos != end)
+            return **pos ? err_input(err, "no ',' or '%c' behind a value", end)
+                         : err_input(err, "the text ends before '%c'", end);
     }
-    ++*at;
+    ++*pos;
     return 0;
 }
 
 /* Reads a number, a word (None, rank:0/cuda:0) or a call. */
-static int read_word(json_t **value, const char **at, unsigned depth,
+static int read_word(json_t **value, const char **pos, unsigned depth,
                      struct err *err)
 {
-    const char *word = *at;
+    const char *word = *pos;
     const size_t len = strcspn(word, WORD_ENDS);
     char *end;
     const long long number = strtoll(word, &end, 10);
 
     if (!len)
         return err_input(err, "no value where one is next");
-    *at += len;
-    if (**at == '(') {
-        ++*at;
+    *pos += len;
+    if (**pos == '(') {
+        ++*pos;
         *value = json_object();
-        return read_members(*value, at, ')', '=', depth, err);
+        return read_members(*value, pos, ')', '=', depth, err);
     }
     *value = end == word + len ? json_integer(number) : json_stringn(word, len);
     return *value ? 0 : err_input(err, "a word that is no UTF-8");
@@ -128,18 +128,18 @@ static int read_word(json_t **value, const char **at, unsigned depth,
 
 /* Reads an object whose repr is not Python syntax, such as <Name ...>, as a
  * string. */
-static int read_angle(json_t **value, const char **at, struct err *err)
+static int read_angle(json_t **value, const char **pos, struct err *err)
 {
-    const size_t len = strcspn(*at, ">\n");
+    const size_t len = strcspn(*pos, ">\n");
 
-    if ((*at)[len] != '>')
+    if ((*pos)[len] != '>')
         return err_input(err, "a '<' without its '>'");
-    *value = json_stringn(*at, len + 1);
-    *at += len + 1;
+    *value = json_stringn(*pos, len + 1);
+    *pos += len + 1;
     return *value ? 0 : err_input(err, "a word that is no UTF-8");
 }
 
-static int read_value(json_t **value, const char **at, unsigned depth,
+static int read_value(json_t **value, const char **pos, unsigned depth,
                       struct err *err)
 {
     char *text = NULL;
@@ -147,29 +147,29 @@ static int read_value(json_t **value, const char **at, unsigned depth,
 
     if (depth == MAX_DEPTH)
         return err_input(err, "values in values, too deep");
-    switch (next(at)) {
+    switch (next(pos)) {
     case '{':
-        ++*at;
+        ++*pos;
         *value = json_object();
-        rc = read_members(*value, at, '}', ':', depth + 1, err);
+        rc = read_members(*value, pos, '}', ':', depth + 1, err);
         break;
     case '[':
-        ++*at;
+        ++*pos;
         *value = json_array();
-        rc = read_members(*value, at, ']', '\0', depth + 1, err);
+        rc = read_members(*value, pos, ']', '\0', depth + 1, err);
         break;
     case '<': /* such as "<Kind.LRU: 'lru'>" */
-        rc = read_angle(value, at, err);
+        rc = read_angle(value, pos, err);
         break;
     case '\'':
     case '"':
-        rc = read_string(&text, at, err);
+        rc = read_string(&text, pos, err);
         if (!rc && !(*value = json_string(text)))
             rc = err_input(err, "a string that is no UTF-8");
         mem_free(text);
         break;
     default:
-        rc = read_word(value, at, depth + 1, err);
+        rc = read_word(value, pos, depth + 1, err);
     }
     if (rc) {
         json_decref(*value);
@@ -178,8 +178,8 @@ static int read_value(json_t **value, const char **at, unsigned depth,
     return rc;
 }
 
-int python_value(json_t **value, const char **at, struct err *err)
+int python_value(json_t **value, const char **pos, struct err *err)
 {
     *value = NULL;
-    return read_value(value, at, 0, err);
+    return read_value(value, pos, 0, err);
 }

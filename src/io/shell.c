@@ -77,7 +77,7 @@ static int push(struct shell_reader *reader, enum frame_kind kind,
                              .line = shell->line,
                              .before = copy_of(&shell->variables)};
     if (runs_again)
-        shell_forget(shell, shell->at, shell->at + strlen(shell->at));
+        shell_forget(shell, shell->pos, shell->pos + strlen(shell->pos));
     return 0;
 }
 
@@ -156,16 +156,16 @@ static int read_for(struct shell_reader *reader, struct err *err)
     int rc;
 
     shell_skip_blanks(shell);
-    len = shell_name_length(shell->at);
-    name = arena_strndup(shell->script->arena, shell->at, len);
+    len = shell_name_length(shell->pos);
+    name = arena_strndup(shell->script->arena, shell->pos, len);
     if (!len) {
-        const char *end = shell->at[0] == '(' ? shell_close(shell->at) : NULL;
+        const char *end = shell->pos[0] == '(' ? shell_close(shell->pos) : NULL;
 
         if (!end)
             return shell_error(shell, shell->line, err,
                                "'for' without a variable");
-        shell_forget(shell, shell->at, end);
-        shell_step(shell, (size_t)(end - shell->at));
+        shell_forget(shell, shell->pos, end);
+        shell_step(shell, (size_t)(end - shell->pos));
         return push(reader, FRAME_LOOP, err);
     }
     shell_step(shell, len);
@@ -188,12 +188,12 @@ static int read_pattern(struct shell_reader *reader, struct err *err)
     const char *start, *end;
 
     for (;;) {
-        shell_step(shell, strspn(shell->at, " \t\r\n"));
-        if (*shell->at != '#')
+        shell_step(shell, strspn(shell->pos, " \t\r\n"));
+        if (*shell->pos != '#')
             break;
-        shell_step(shell, strcspn(shell->at, "\n"));
+        shell_step(shell, strcspn(shell->pos, "\n"));
     }
-    start = shell->at;
+    start = shell->pos;
     if (!strncmp(start, "esac", 4) &&
         (!start[4] || strchr(SHELL_OPERATORS, start[4]))) {
         shell_step(shell, 4);
@@ -222,8 +222,8 @@ static int read_case(struct shell_reader *reader, struct err *err)
     shell_skip_blanks(shell);
     rc = shell_expand(shell, &word, false, false, &is_quoted, err);
     buf_release(&word);
-    shell_step(shell, rc ? 0 : strspn(shell->at, " \t\r\n"));
-    if (!rc && strncmp(shell->at, "in", 2))
+    shell_step(shell, rc ? 0 : strspn(shell->pos, " \t\r\n"));
+    if (!rc && strncmp(shell->pos, "in", 2))
         rc = shell_error(shell, shell->line, err, "'case' without 'in'");
     if (rc)
         return -1;
@@ -235,11 +235,11 @@ static int read_case(struct shell_reader *reader, struct err *err)
 static int skip_test(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
-    const char *end = strstr(shell->at, "]]");
+    const char *end = strstr(shell->pos, "]]");
 
     if (!end)
         return shell_error(shell, shell->line, err, "'[[' without ']]'");
-    shell_step(shell, (size_t)(end - shell->at) + 2);
+    shell_step(shell, (size_t)(end - shell->pos) + 2);
     return 0;
 }
 
@@ -248,10 +248,10 @@ static int skip_function_name(struct shell_reader *reader)
     struct shell *shell = &reader->shell;
 
     shell_skip_blanks(shell);
-    shell_step(shell, strcspn(shell->at, SHELL_OPERATORS));
+    shell_step(shell, strcspn(shell->pos, SHELL_OPERATORS));
     shell_skip_blanks(shell);
-    if (*shell->at == '(' && shell_close(shell->at))
-        shell_step(shell, (size_t)(shell_close(shell->at) - shell->at));
+    if (*shell->pos == '(' && shell_close(shell->pos))
+        shell_step(shell, (size_t)(shell_close(shell->pos) - shell->pos));
     reader->is_function = true;
     return 0;
 }
@@ -301,9 +301,9 @@ static const char *const keywords[] = {
 static int read_keyword(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
-    const size_t len = strcspn(shell->at, SHELL_OPERATORS);
+    const size_t len = strcspn(shell->pos, SHELL_OPERATORS);
     const int word =
-        text_choice(keywords, arena_strndup(shell->script->arena, shell->at,
+        text_choice(keywords, arena_strndup(shell->script->arena, shell->pos,
                                             len < 9 ? len : 9));
     int rc = 0;
 
@@ -349,42 +349,44 @@ static int read_keyword(struct shell_reader *reader, struct err *err)
 static int read_operator(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
-    const char *at = shell->at;
+    const char *pos = shell->pos;
     const struct shell_frame *frame = last_frame(reader);
 
     reader->is_maybe =
-        (at[0] == '&' && at[1] == '&') || (at[0] == '|' && at[1] == '|');
-    if (at[0] == '\n') {
+        (pos[0] == '&' && pos[1] == '&') || (pos[0] == '|' && pos[1] == '|');
+    if (pos[0] == '\n') {
         shell_step(shell, 1);
         return shell_read_here(reader, err);
     }
-    if (at[0] == ';' && (at[1] == ';' || at[1] == '&')) {
+    if (pos[0] == ';' && (pos[1] == ';' || pos[1] == '&')) {
         if (!frame || frame->kind != FRAME_CASE)
             return shell_error(shell, shell->line, err,
                                "';;' without 'case' before it");
-        shell_step(shell, at[1] == ';' && at[2] == '&' ? 3 : 2);
+        shell_step(shell, pos[1] == ';' && pos[2] == '&' ? 3 : 2);
         end_branch(reader);
         return read_pattern(reader, err);
     }
-    if (at[0] == '(' && at[1] == '(') {
-        const char *end = shell_close(at);
+    if (pos[0] == '(' && pos[1] == '(') {
+        const char *end = shell_close(pos);
 
         if (!end)
             return shell_error(shell, shell->line, err,
                                "a '(' that is not closed");
-        shell_forget(shell, at, end);
-        shell_step(shell, (size_t)(end - at));
+        shell_forget(shell, pos, end);
+        shell_step(shell, (size_t)(end - pos));
         return 0;
     }
-    shell_step(shell, at[0] != '<' && at[0] != '>');
-    if (at[0] == '(') {
+    shell_step(shell, pos[0] != '<' && pos[0] != '>');
+    if (pos[0] == '(') {
         reader->is_function = false;
         return push(reader, FRAME_SUBSHELL, err);
     }
-    return at[0] == ')' ? pop(reader, FRAME_SUBSHELL, ")", err)
-           : at[0] == '<' || at[0] == '>' ? shell_read_redirection(reader, err)
-           : at[0] == at[1] && strchr("&|", at[0]) ? (shell_step(shell, 1), 0)
-                                                   : 0;
+    return pos[0] == ')' ? pop(reader, FRAME_SUBSHELL, ")", err)
+           : pos[0] == '<' || pos[0] == '>'
+               ? shell_read_redirection(reader, err)
+           : pos[0] == pos[1] && strchr("&|", pos[0])
+               ? (shell_step(shell, 1), 0)
+               : 0;
 }
 
 int shell_read_commands(struct shell_reader *reader, struct err *err)
@@ -392,14 +394,14 @@ int shell_read_commands(struct shell_reader *reader, struct err *err)
     struct shell *shell = &reader->shell;
     int rc = 0;
 
-    for (shell_skip_blanks(shell); !rc && *shell->at;
+    for (shell_skip_blanks(shell); !rc && *shell->pos;
          shell_skip_blanks(shell)) {
-        if (*shell->at == '#')
-            shell_step(shell, strcspn(shell->at, "\n"));
-        else if (!strncmp(shell->at, "esac", 4) && reader->n_frames &&
+        if (*shell->pos == '#')
+            shell_step(shell, strcspn(shell->pos, "\n"));
+        else if (!strncmp(shell->pos, "esac", 4) && reader->n_frames &&
                  reader->frames[reader->n_frames - 1].kind == FRAME_CASE)
             rc = (end_branch(reader), read_pattern(reader, err));
-        else if (strchr(SHELL_OPERATORS, *shell->at))
+        else if (strchr(SHELL_OPERATORS, *shell->pos))
             rc = read_operator(reader, err);
         else {
             rc = read_keyword(reader, err);
@@ -428,13 +430,13 @@ static int close_frames(struct shell_reader *reader, struct err *err)
 
 /* Returns the end of the line at shell->at, including the lines that continue
  * it. */
-static const char *whole_line(const char *at)
+static const char *whole_line(const char *pos)
 {
-    const char *end = at + strcspn(at, "\n");
+    const char *end = pos + strcspn(pos, "\n");
 
-    while (*end && end > at &&
+    while (*end && end > pos &&
            (end[-1] == '\\' ||
-            (end[-1] == '\r' && end - at > 1 && end[-2] == '\\')))
+            (end[-1] == '\r' && end - pos > 1 && end[-2] == '\\')))
         end += 1 + strcspn(end + 1, "\n");
     return *end ? end + 1 : end;
 }
@@ -449,10 +451,10 @@ static int read_lines(struct shell_reader *reader, struct err *err)
     struct shell *shell = &reader->shell;
     const struct shell_script *script = shell->script;
 
-    while (*shell->at) {
-        const char *next = whole_line(shell->at);
-        char *line =
-            arena_strndup(script->arena, shell->at, (size_t)(next - shell->at));
+    while (*shell->pos) {
+        const char *next = whole_line(shell->pos);
+        char *line = arena_strndup(script->arena, shell->pos,
+                                   (size_t)(next - shell->pos));
         const char *text = line + strspn(line, " \t");
         const size_t number = shell->line;
         struct err why = {0};
@@ -469,7 +471,7 @@ static int read_lines(struct shell_reader *reader, struct err *err)
                             arena_strndup(script->arena, text,
                                           strcspn(text, SHELL_OPERATORS))) >= 0;
         }
-        shell_step(shell, (size_t)(next - shell->at));
+        shell_step(shell, (size_t)(next - shell->pos));
     }
     return 0;
 }
@@ -477,7 +479,7 @@ static int read_lines(struct shell_reader *reader, struct err *err)
 int shell_read(const struct shell_script *script, struct err *err)
 {
     struct shell_reader reader = {
-        .shell = {.script = script, .at = script->text, .line = script->line}};
+        .shell = {.script = script, .pos = script->text, .line = script->line}};
     const char marks[] = {SHELL_UNKNOWN, SHELL_KNOWN, SHELL_ELEMENT,
                           SHELL_FIELD, '\0'};
     int rc;

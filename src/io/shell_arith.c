@@ -10,7 +10,7 @@
 
 struct sum {
     struct shell *shell;
-    const char *at;
+    const char *pos;
     unsigned depth;
 };
 
@@ -33,7 +33,7 @@ static bool climb(struct sum *sum, int rank, int64_t *out);
 
 static void skip_blanks(struct sum *sum)
 {
-    sum->at += strspn(sum->at, " \t\r\n");
+    sum->pos += strspn(sum->pos, " \t\r\n");
 }
 
 static bool read_number(const char *text, size_t len, int64_t *out)
@@ -52,35 +52,35 @@ static bool read_operand(struct sum *sum, int64_t *out)
 {
     const struct shell_variable *variable;
     const char *value;
-    size_t len = shell_name_length(sum->at);
+    size_t len = shell_name_length(sum->pos);
     char name[64];
 
     if (len) {
         if (len >= sizeof(name))
             return false;
-        memcpy(name, sum->at, len);
+        memcpy(name, sum->pos, len);
         name[len] = '\0';
-        sum->at += len;
+        sum->pos += len;
         variable = shell_find(sum->shell, name);
         value = variable ? variable->value : NULL;
         return value && read_number(value, strlen(value), out);
     }
-    len = strspn(sum->at, "0123456789");
-    if (strchr(SHELL_NAME, sum->at[len]) && sum->at[len])
+    len = strspn(sum->pos, "0123456789");
+    if (strchr(SHELL_NAME, sum->pos[len]) && sum->pos[len])
         return false;
-    sum->at += len;
-    return read_number(sum->at - len, len, out);
+    sum->pos += len;
+    return read_number(sum->pos - len, len, out);
 }
 
 static bool read_unary(struct sum *sum, int64_t *out)
 {
-    const char sign = (skip_blanks(sum), *sum->at);
+    const char sign = (skip_blanks(sum), *sum->pos);
 
     if (sum->depth >= MAX_DEPTH)
         return false;
     if (sign && strchr("+-!~", sign)) {
-        sum->at++;
-        if (*sum->at == sign)
+        sum->pos++;
+        if (*sum->pos == sign)
             return false; /* ++ and -- assign */
         sum->depth++;
         if (!read_unary(sum, out) || *out == INT64_MIN)
@@ -94,13 +94,13 @@ static bool read_unary(struct sum *sum, int64_t *out)
     }
     if (sign != '(')
         return read_operand(sum, out);
-    sum->at++;
+    sum->pos++;
     sum->depth++;
     if (!climb(sum, 0, out))
         return false;
     sum->depth--;
     skip_blanks(sum);
-    return *sum->at++ == ')';
+    return *sum->pos++ == ')';
 }
 
 static bool power(int64_t base, int64_t n, int64_t *out)
@@ -157,10 +157,10 @@ static bool apply(const char *name, int64_t x, int64_t y, int64_t *out)
     }
 }
 
-static const struct operator* find_operator(const char *at)
+static const struct operator* find_operator(const char *pos)
 {
     for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
-        if (!strncmp(at, operators[i].text, strlen(operators[i].text)))
+        if (!strncmp(pos, operators[i].text, strlen(operators[i].text)))
             return &operators[i];
     return NULL;
 }
@@ -172,11 +172,12 @@ static bool climb(struct sum *sum, int rank, int64_t *out)
     if (!read_unary(sum, out))
         return false;
     for (;;) {
-        const struct operator* next =(skip_blanks(sum), find_operator(sum->at));
+        const struct operator*
+            next =(skip_blanks(sum), find_operator(sum->pos));
 
-        if (*sum->at == '?' && rank <= 0) {
-            sum->at++;
-            if (!climb(sum, 0, &y) || (skip_blanks(sum), *sum->at++ != ':') ||
+        if (*sum->pos == '?' && rank <= 0) {
+            sum->pos++;
+            if (!climb(sum, 0, &y) || (skip_blanks(sum), *sum->pos++ != ':') ||
                 !climb(sum, 0, &z))
                 return false;
             *out = *out ? y : z;
@@ -184,8 +185,8 @@ static bool climb(struct sum *sum, int rank, int64_t *out)
         }
         if (!next || next->rank < rank || next->rank < 1)
             return true;
-        sum->at += strlen(next->text);
-        if (*sum->at == '=' || ++sum->depth > MAX_DEPTH)
+        sum->pos += strlen(next->text);
+        if (*sum->pos == '=' || ++sum->depth > MAX_DEPTH)
             return false;
         if (!climb(sum, next->rank + (next->rank != 11), &y) ||
             !apply(next->text, *out, y, out))
@@ -196,10 +197,10 @@ static bool climb(struct sum *sum, int rank, int64_t *out)
 
 bool shell_calculate(struct shell *shell, const char *text, int64_t *out)
 {
-    struct sum sum = {.shell = shell, .at = text};
+    struct sum sum = {.shell = shell, .pos = text};
 
     if (!climb(&sum, 0, out))
         return false;
     skip_blanks(&sum);
-    return !*sum.at;
+    return !*sum.pos;
 }

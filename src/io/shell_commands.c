@@ -11,19 +11,19 @@
 
 void shell_step(struct shell *shell, size_t n)
 {
-    for (; n && *shell->at; n--)
-        shell->line += *shell->at++ == '\n';
+    for (; n && *shell->pos; n--)
+        shell->line += *shell->pos++ == '\n';
 }
 
 void shell_skip_blanks(struct shell *shell)
 {
     for (;;) {
-        shell_step(shell, strspn(shell->at, " \t\r"));
-        if (shell->at[0] != '\\' ||
-            (shell->at[1] != '\n' &&
-             (shell->at[1] != '\r' || shell->at[2] != '\n')))
+        shell_step(shell, strspn(shell->pos, " \t\r"));
+        if (shell->pos[0] != '\\' ||
+            (shell->pos[1] != '\n' &&
+             (shell->pos[1] != '\r' || shell->pos[2] != '\n')))
             return;
-        shell_step(shell, shell->at[1] == '\n' ? 2 : 3);
+        shell_step(shell, shell->pos[1] == '\n' ? 2 : 3);
     }
 }
 
@@ -71,13 +71,13 @@ static int read_elements(struct shell_reader *reader, struct buf *out,
     for (shell_step(shell, 1);;) {
         size_t before = out->len + 1;
 
-        shell_step(shell, strspn(shell->at, " \t\r\n"));
+        shell_step(shell, strspn(shell->pos, " \t\r\n"));
         shell_skip_blanks(shell);
-        if (*shell->at == '#')
-            shell_step(shell, strcspn(shell->at, "\n"));
-        else if (*shell->at == ')' || !*shell->at)
+        if (*shell->pos == '#')
+            shell_step(shell, strcspn(shell->pos, "\n"));
+        else if (*shell->pos == ')' || !*shell->pos)
             break;
-        else if (!strchr(SHELL_OPERATORS, *shell->at)) {
+        else if (!strchr(SHELL_OPERATORS, *shell->pos)) {
             buf_add(out, &element, 1);
             if (shell_expand(shell, out, true, false, &is_quoted, err))
                 return -1;
@@ -87,7 +87,7 @@ static int read_elements(struct shell_reader *reader, struct buf *out,
         } else
             shell_step(shell, 1);
     }
-    if (!*shell->at)
+    if (!*shell->pos)
         return shell_error(shell, line, err, "a '(' that is not closed");
     shell_step(shell, 1);
     if (!out->len)
@@ -96,10 +96,10 @@ static int read_elements(struct shell_reader *reader, struct buf *out,
 }
 
 /* Returns the length of "NAME" if the text assigns to it; 0 otherwise. */
-static size_t assigned_name(const char *at)
+static size_t assigned_name(const char *pos)
 {
-    const size_t len = shell_name_length(at);
-    const char *next = at + len;
+    const size_t len = shell_name_length(pos);
+    const char *next = pos + len;
 
     if (len && *next == '[') {
         next = strpbrk(next, "] \t\n");
@@ -114,18 +114,18 @@ static int read_assignment(struct shell_reader *reader,
                            struct shell_assignment *set, struct err *err)
 {
     struct shell *shell = &reader->shell;
-    const size_t len = assigned_name(shell->at);
-    const bool is_element = shell->at[len] == '[';
+    const size_t len = assigned_name(shell->pos);
+    const bool is_element = shell->pos[len] == '[';
     struct buf value = {0};
     bool is_quoted;
     int rc;
 
-    set->name = arena_strndup(shell->script->arena, shell->at, len);
+    set->name = arena_strndup(shell->script->arena, shell->pos, len);
     shell_step(shell, len);
-    shell_step(shell, strcspn(shell->at, "+="));
-    set->appends = *shell->at == '+';
+    shell_step(shell, strcspn(shell->pos, "+="));
+    set->appends = *shell->pos == '+';
     shell_step(shell, 1 + set->appends);
-    rc = *shell->at == '('
+    rc = *shell->pos == '('
              ? read_elements(reader, &value, err)
              : shell_expand(shell, &value, false, false, &is_quoted, err);
     if (is_element) {
@@ -145,22 +145,22 @@ static int read_assignment(struct shell_reader *reader,
 static void add_fields(struct shell_words *words, const struct buf *word,
                        size_t line, bool is_quoted, struct arena *arena)
 {
-    const char *at = word->data ? word->data : "";
+    const char *pos = word->data ? word->data : "";
     const char field[] = {SHELL_FIELD, '\0'};
 
-    if (!*at && !is_quoted)
+    if (!*pos && !is_quoted)
         return;
     do {
-        const size_t len = strcspn(at, field);
+        const size_t len = strcspn(pos, field);
 
         if (len || !word->len) {
             words->list = mem_room(words->list, words->n, &words->cap,
                                    sizeof(*words->list));
             words->list[words->n++] =
-                (struct shell_word){arena_strndup(arena, at, len), line};
+                (struct shell_word){arena_strndup(arena, pos, len), line};
         }
-        at += len + (at[len] != '\0');
-    } while (*at);
+        pos += len + (pos[len] != '\0');
+    } while (*pos);
 }
 
 /* Reads the commands in a text, as `eval` does. */
@@ -174,14 +174,14 @@ int shell_read_text(struct shell_reader *reader, const char *text, size_t line,
 
     if (reader->depth == MAX_TEXTS)
         return shell_error(shell, line, err, "commands in commands too deep");
-    shell->at = text;
+    shell->pos = text;
     shell->line = line;
     reader->depth++;
     rc = shell_read_commands(reader, err);
     if (!rc && reader->n_frames != n_frames)
         rc = shell_error(shell, line, err, "commands that do not end");
     reader->depth--;
-    shell->at = before.at;
+    shell->pos = before.pos;
     shell->line = before.line;
     return rc;
 }
@@ -259,24 +259,24 @@ static int run_builtin(struct shell_reader *reader,
 int shell_read_redirection(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
-    const char *at = shell->at, *end;
+    const char *pos = shell->pos, *end;
     struct buf word = {0};
     bool is_quoted;
     int rc;
 
-    if (at[1] == '(') {
-        end = shell_close(at + 1);
+    if (pos[1] == '(') {
+        end = shell_close(pos + 1);
         if (!end)
             return shell_error(shell, shell->line, err,
                                "a '(' that is not closed");
-        shell_step(shell, (size_t)(end - at));
+        shell_step(shell, (size_t)(end - pos));
         return 0;
     }
-    shell_step(shell, strspn(at, "<>&|"));
-    shell_step(shell, at[0] == '<' && at[1] == '<' && *shell->at == '-');
+    shell_step(shell, strspn(pos, "<>&|"));
+    shell_step(shell, pos[0] == '<' && pos[1] == '<' && *shell->pos == '-');
     shell_skip_blanks(shell);
     rc = shell_expand(shell, &word, false, false, &is_quoted, err);
-    if (!rc && at[0] == '<' && at[1] == '<' && at[2] != '<') {
+    if (!rc && pos[0] == '<' && pos[1] == '<' && pos[2] != '<') {
         if (reader->n_here == SHELL_MAX_HERE || !word.len)
             rc = shell_error(shell, shell->line, err,
                              "'<<' without a word behind it, or too many");
@@ -294,7 +294,7 @@ int shell_read_here(struct shell_reader *reader, struct err *err)
     struct shell *shell = &reader->shell;
 
     for (size_t i = 0; i < reader->n_here; i++) {
-        const char *body = shell->at, *end = body;
+        const char *body = shell->pos, *end = body;
         const size_t line = shell->line, len = strlen(reader->here[i]);
         char *text;
 
@@ -307,7 +307,7 @@ int shell_read_here(struct shell_reader *reader, struct err *err)
         }
         text = arena_strndup(shell->script->arena, body, (size_t)(end - body));
         shell_step(shell, (size_t)(end - body));
-        shell_step(shell, strcspn(shell->at, "\n"));
+        shell_step(shell, strcspn(shell->pos, "\n"));
         if (strstr(text, "--")) {
             const size_t n_here = reader->n_here;
             int rc =
@@ -337,21 +337,21 @@ int shell_read_words(struct shell_reader *reader, struct shell_words *words,
 
         shell_skip_blanks(shell);
         line = shell->line;
-        if (!*shell->at || strchr("\n;|()#", *shell->at) ||
-            (*shell->at == '&' && shell->at[1] != '>'))
+        if (!*shell->pos || strchr("\n;|()#", *shell->pos) ||
+            (*shell->pos == '&' && shell->pos[1] != '>'))
             break;
-        shell_step(shell, *shell->at == '&');
+        shell_step(shell, *shell->pos == '&');
         word.len = 0;
-        if (*shell->at == '<' || *shell->at == '>') {
+        if (*shell->pos == '<' || *shell->pos == '>') {
             rc = shell_read_redirection(reader, err);
-        } else if (is_declared && assigned_name(shell->at)) {
+        } else if (is_declared && assigned_name(shell->pos)) {
             rc = read_assignment(reader, &set, err);
             if (!rc && set.value)
                 assign(reader, &set);
         } else {
             buf_add(&word, "", 0);
             rc = shell_expand(shell, &word, true, false, &is_quoted, err);
-            if (!rc && !(*shell->at && strchr("<>", *shell->at) && word.len &&
+            if (!rc && !(*shell->pos && strchr("<>", *shell->pos) && word.len &&
                          strspn(word.data, "0123456789") == word.len))
                 add_fields(words, &word, line, is_quoted, shell->script->arena);
         }
@@ -383,24 +383,24 @@ int shell_read_command(struct shell_reader *reader, struct err *err)
     const char *first;
     int rc = 0;
 
-    while (!rc && assigned_name(shell->at)) {
+    while (!rc && assigned_name(shell->pos)) {
         sets.list = mem_room(sets.list, sets.n, &sets.cap, sizeof(*sets.list));
         rc = read_assignment(reader, &sets.list[sets.n++], err);
         shell_skip_blanks(shell);
     }
-    first = arena_strndup(shell->script->arena, shell->at,
-                          strcspn(shell->at, SHELL_OPERATORS));
+    first = arena_strndup(shell->script->arena, shell->pos,
+                          strcspn(shell->pos, SHELL_OPERATORS));
     if (!rc)
         rc = shell_read_words(reader, &words,
                               text_choice(declaring, first) >= 0, err);
     for (size_t i = 0; !rc && !words.n && i < sets.n; i++)
         if (sets.list[i].value)
             assign(reader, &sets.list[i]);
-    if (!rc && words.n == 1 && *shell->at == '(' && shell_close(shell->at) &&
-        shell->at[1 + strspn(shell->at + 1, " \t")] == ')') {
-        shell_step(shell, (size_t)(shell_close(shell->at) - shell->at));
+    if (!rc && words.n == 1 && *shell->pos == '(' && shell_close(shell->pos) &&
+        shell->pos[1 + strspn(shell->pos + 1, " \t")] == ')') {
+        shell_step(shell, (size_t)(shell_close(shell->pos) - shell->pos));
         reader->is_function = true;
-    } else if (!rc && *shell->at == '(') {
+    } else if (!rc && *shell->pos == '(') {
         rc = shell_error(shell, shell->line, err,
                          "a '(' that no command has there");
     } else if (!rc && words.n) {

@@ -56,72 +56,72 @@ size_t shell_name_length(const char *text)
                                                     : 0;
 }
 
-void shell_forget(struct shell *shell, const char *at, const char *end)
+void shell_forget(struct shell *shell, const char *pos, const char *end)
 {
     bool is_inside = false;
 
-    while (at < end) {
-        const size_t len = is_inside ? 0 : shell_name_length(at);
-        const char *next = at + len;
+    while (pos < end) {
+        const size_t len = is_inside ? 0 : shell_name_length(pos);
+        const char *next = pos + len;
 
-        is_inside = *at && strchr(SHELL_NAME, *at);
+        is_inside = *pos && strchr(SHELL_NAME, *pos);
         if (!len) {
-            at++;
+            pos++;
             continue;
         }
         if ((next[0] == '=' && next[1] != '=') ||
             (next[0] == '+' && (next[1] == '=' || next[1] == '+')) ||
             (next[0] == '-' && next[1] == '-') || next[0] == '[')
-            shell_set(shell, arena_strndup(shell->script->arena, at, len),
+            shell_set(shell, arena_strndup(shell->script->arena, pos, len),
                       NULL);
-        at = next;
+        pos = next;
     }
 }
 
 /* --- brackets --- */
 
-static const char *close_quote(const char *at)
+static const char *close_quote(const char *pos)
 {
-    const char quote = *at++;
+    const char quote = *pos++;
 
-    for (; *at && *at != quote; at++)
-        if (*at == '\\' && quote != '\'' && at[1])
-            at++;
-    return *at ? at + 1 : NULL;
+    for (; *pos && *pos != quote; pos++)
+        if (*pos == '\\' && quote != '\'' && pos[1])
+            pos++;
+    return *pos ? pos + 1 : NULL;
 }
 
-const char *shell_close(const char *at)
+const char *shell_close(const char *pos)
 {
     char open[64];
     size_t depth = 0;
 
     do {
-        if (*at == '\\' && at[1]) {
-            at += 2;
-        } else if (*at && strchr("'\"`", *at)) {
-            at = close_quote(at);
+        if (*pos == '\\' && pos[1]) {
+            pos += 2;
+        } else if (*pos && strchr("'\"`", *pos)) {
+            pos = close_quote(pos);
         } else {
-            if (*at && strchr("({", *at)) {
+            if (*pos && strchr("({", *pos)) {
                 if (depth >= sizeof(open))
                     return NULL;
-                open[depth++] = *at == '(' ? ')' : '}';
-            } else if (depth && *at == open[depth - 1]) {
+                open[depth++] = *pos == '(' ? ')' : '}';
+            } else if (depth && *pos == open[depth - 1]) {
                 depth--;
             }
-            at = *at ? at + 1 : NULL;
+            pos = *pos ? pos + 1 : NULL;
         }
-    } while (at && depth);
-    return at;
+    } while (pos && depth);
+    return pos;
 }
 
 /* --- expansion of '$' --- */
 
-static void add_unknown(struct buf *out, const char *at, const char *end)
+static void add_unknown(struct buf *out, const char *pos, const char *end)
 {
     const char marks[] = {SHELL_UNKNOWN, SHELL_KNOWN};
 
     buf_add(out, &marks[0], 1);
-    buf_add(out, at, (size_t)(end - at));
+    buf_add(out, pos, (size_t)(end - pos));
     buf_add(out, &marks[1], 1);
 }
 
@@ -212,14 +212,14 @@ static int expand_braces(struct shell *shell, struct buf *out, const char *text,
 
 /* Expands "$((...))". `at` stands behind the first "((", `end` on the last
  * "))". */
-static int expand_sum(struct shell *shell, struct buf *out, const char *at,
+static int expand_sum(struct shell *shell, struct buf *out, const char *pos,
                       const char *end, bool *is_known, struct err *err)
 {
     struct buf sum = {0};
     int64_t value;
     int rc = shell_expand_text(
         shell, &sum,
-        arena_strndup(shell->script->arena, at, (size_t)(end - at)), err);
+        arena_strndup(shell->script->arena, pos, (size_t)(end - pos)), err);
 
     *is_known = !rc && sum.data && shell_is_known(sum.data) &&
                 shell_calculate(shell, sum.data, &value);
@@ -232,8 +232,8 @@ static int expand_sum(struct shell *shell, struct buf *out, const char *at,
 /* Moves shell->at to `end` and counts lines. */
 static void step_to(struct shell *shell, const char *end)
 {
-    for (; shell->at < end; shell->at++)
-        shell->line += *shell->at == '\n';
+    for (; shell->pos < end; shell->pos++)
+        shell->line += *shell->pos == '\n';
 }
 
 /* Expands a '$', on which shell->at stands. */
@@ -241,35 +241,35 @@ static int expand_dollar(struct shell *shell, struct buf *out, bool splits,
                          bool is_quoted, struct err *err)
 {
     struct arena *arena = shell->script->arena;
-    const char *start = shell->at, *end, *at = start + 1;
-    const size_t len = shell_name_length(at);
+    const char *start = shell->pos, *end, *pos = start + 1;
+    const size_t len = shell_name_length(pos);
     bool is_known = false;
     int rc = 0;
 
-    if (*at == '(' || *at == '{') {
-        end = shell_close(at);
+    if (*pos == '(' || *pos == '{') {
+        end = shell_close(pos);
         if (!end)
             return shell_error(shell, shell->line, err,
                                "a '$' with a bracket that is not closed");
-    } else if (len || (*at && strchr("0123456789@*#?$!-", *at))) {
-        end = at + (len ? len : 1);
+    } else if (len || (*pos && strchr("0123456789@*#?$!-", *pos))) {
+        end = pos + (len ? len : 1);
     } else {
-        shell->at++;
-        if (*at != '"' || is_quoted)
+        shell->pos++;
+        if (*pos != '"' || is_quoted)
             buf_add(out, "$", 1);
         return 0;
     }
     if (shell->depth < MAX_DEPTH) {
         shell->depth++;
-        if (at[0] == '(' && at[1] == '(' && end - at >= 4 && end[-2] == ')')
-            rc = expand_sum(shell, out, at + 2, end - 2, &is_known, err);
-        else if (at[0] == '{')
+        if (pos[0] == '(' && pos[1] == '(' && end - pos >= 4 && end[-2] == ')')
+            rc = expand_sum(shell, out, pos + 2, end - 2, &is_known, err);
+        else if (pos[0] == '{')
             rc = expand_braces(
                 shell, out,
-                arena_strndup(arena, at + 1, (size_t)(end - at) - 2), splits,
+                arena_strndup(arena, pos + 1, (size_t)(end - pos) - 2), splits,
                 is_quoted, &is_known, err);
         else if (len)
-            rc = expand_braces(shell, out, arena_strndup(arena, at, len),
+            rc = expand_braces(shell, out, arena_strndup(arena, pos, len),
                                splits, is_quoted, &is_known, err);
         shell->depth--;
     }
@@ -284,41 +284,41 @@ static int expand_dollar(struct shell *shell, struct buf *out, bool splits,
 static int expand_backquotes(struct shell *shell, struct buf *out,
                              struct err *err)
 {
-    const char *end = close_quote(shell->at);
+    const char *end = close_quote(shell->pos);
 
     if (!end)
         return shell_error(shell, shell->line, err,
                            "a quote that is not closed");
-    add_unknown(out, shell->at, end);
+    add_unknown(out, shell->pos, end);
     step_to(shell, end);
     return 0;
 }
 
 static int expand_single(struct shell *shell, struct buf *out, struct err *err)
 {
-    const char *end = close_quote(shell->at);
+    const char *end = close_quote(shell->pos);
 
     if (!end)
         return shell_error(shell, shell->line, err,
                            "a quote that is not closed");
-    buf_add(out, shell->at + 1, (size_t)(end - shell->at) - 2);
+    buf_add(out, shell->pos + 1, (size_t)(end - shell->pos) - 2);
     step_to(shell, end);
     return 0;
 }
 
 static int expand_escape(struct shell *shell, struct buf *out, bool is_quoted)
 {
-    const char next = shell->at[1];
+    const char next = shell->pos[1];
 
-    if (next == '\n' || (next == '\r' && shell->at[2] == '\n')) {
-        step_to(shell, shell->at + 2 + (next == '\r'));
+    if (next == '\n' || (next == '\r' && shell->pos[2] == '\n')) {
+        step_to(shell, shell->pos + 2 + (next == '\r'));
         return 0;
     }
     if (!next || (is_quoted && !strchr("$`\"\\", next)))
         buf_add(out, "\\", 1);
     if (next)
         buf_add(out, &next, 1);
-    step_to(shell, shell->at + 1 + !!next);
+    step_to(shell, shell->pos + 1 + !!next);
     return 0;
 }
 
@@ -328,47 +328,47 @@ static int expand_double(struct shell *shell, struct buf *out, bool splits,
     const size_t line = shell->line;
     int rc = 0;
 
-    for (shell->at++; !rc && *shell->at != '"';) {
-        if (!*shell->at)
+    for (shell->pos++; !rc && *shell->pos != '"';) {
+        if (!*shell->pos)
             return shell_error(shell, line, err, "a quote that is not closed");
-        if (*shell->at == '\\')
+        if (*shell->pos == '\\')
             rc = expand_escape(shell, out, true);
-        else if (*shell->at == '$')
+        else if (*shell->pos == '$')
             rc = expand_dollar(shell, out, splits, true, err);
-        else if (*shell->at == '`')
+        else if (*shell->pos == '`')
             rc = expand_backquotes(shell, out, err);
         else {
-            buf_add(out, shell->at, 1);
-            step_to(shell, shell->at + 1);
+            buf_add(out, shell->pos, 1);
+            step_to(shell, shell->pos + 1);
         }
     }
-    shell->at += !rc;
+    shell->pos += !rc;
     return rc;
 }
 
 /* Returns the end of "{1..4}" or "{a,b}", or NULL. They make several words,
  * which stay unknown. */
-static const char *braces_end(const char *at)
+static const char *braces_end(const char *pos)
 {
-    const size_t len = strcspn(at, "} \t\r\n;&|<>()");
-    const char *range = strstr(at, "..");
+    const size_t len = strcspn(pos, "} \t\r\n;&|<>()");
+    const char *range = strstr(pos, "..");
 
-    if (at[len] != '}' ||
-        !(memchr(at, ',', len) || (range && range < at + len)))
+    if (pos[len] != '}' ||
+        !(memchr(pos, ',', len) || (range && range < pos + len)))
         return NULL;
-    return at + len + 1;
+    return pos + len + 1;
 }
 
 static int expand_plain(struct shell *shell, struct buf *out)
 {
-    const char *end = *shell->at == '{' ? braces_end(shell->at) : NULL;
+    const char *end = *shell->pos == '{' ? braces_end(shell->pos) : NULL;
 
     if (end) {
-        add_unknown(out, shell->at, end);
+        add_unknown(out, shell->pos, end);
         step_to(shell, end);
     } else {
-        buf_add(out, shell->at, 1);
-        step_to(shell, shell->at + 1);
+        buf_add(out, shell->pos, 1);
+        step_to(shell, shell->pos + 1);
     }
     return 0;
 }
@@ -381,8 +381,8 @@ int shell_expand(struct shell *shell, struct buf *out, bool splits, bool is_all,
     int rc = 0;
 
     *is_quoted = false;
-    while (!rc && *shell->at && !strchr(ends, *shell->at)) {
-        const char c = *shell->at;
+    while (!rc && *shell->pos && !strchr(ends, *shell->pos)) {
+        const char c = *shell->pos;
 
         *is_quoted |= c == '\'' || c == '"';
         rc = c == '\\'   ? expand_escape(shell, out, false)
@@ -404,14 +404,14 @@ int shell_expand(struct shell *shell, struct buf *out, bool splits, bool is_all,
 int shell_expand_text(struct shell *shell, struct buf *out, const char *text,
                       struct err *err)
 {
-    const char *at = shell->at;
+    const char *pos = shell->pos;
     const size_t line = shell->line;
     bool is_quoted;
     int rc;
 
-    shell->at = text;
+    shell->pos = text;
     rc = shell_expand(shell, out, false, true, &is_quoted, err);
-    shell->at = at;
+    shell->pos = pos;
     shell->line = line;
     return rc;
 }

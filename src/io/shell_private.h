@@ -28,8 +28,8 @@ struct shell_variables {
 
 struct shell {
     const struct shell_script *script;
-    const char *at; /* unread rest of the text */
-    size_t line;    /* line number of `at` */
+    const char *pos; /* unread rest of the text */
+    size_t line;     /* line number of `at` */
     struct shell_variables variables;
     uint64_t n_bytes; /* bytes of text that expansion has produced */
     unsigned depth;   /* nesting depth of expansions */
@@ -40,7 +40,7 @@ struct shell_variable *shell_find(struct shell *shell, const char *name);
 /* Sets a variable. The value NULL makes it unknown. */
 void shell_set(struct shell *shell, const char *name, const char *value);
 /* Makes every variable unknown that the text from `at` to `end` may set. */
-void shell_forget(struct shell *shell, const char *at, const char *end);
+void shell_forget(struct shell *shell, const char *pos, const char *end);
 
 /* Returns the length of the name at the beginning of a text; 0 if it has no
  * name. */
@@ -60,7 +60,7 @@ int shell_expand_text(struct shell *shell, struct buf *out, const char *text,
 
 /* Returns the character behind the bracket that closes the one at `at`, or
  * NULL. Brackets in quotes do not count. */
-const char *shell_close(const char *at);
+const char *shell_close(const char *pos);
 
 /* True if two values are equal, or both NULL. */
 bool shell_is_same(const char *a, const char *b);

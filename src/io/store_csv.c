@@ -19,9 +19,9 @@ static void add_blob(struct buf *out, const void *blob, size_t size)
 {
     double number;
 
-    for (size_t at = 0; at + sizeof(number) <= size; at += sizeof(number)) {
-        memcpy(&number, (const char *)blob + at, sizeof(number));
-        buf_printf(out, "%s%.17g", at ? " " : "", number);
+    for (size_t pos = 0; pos + sizeof(number) <= size; pos += sizeof(number)) {
+        memcpy(&number, (const char *)blob + pos, sizeof(number));
+        buf_printf(out, "%s%.17g", pos ? " " : "", number);
     }
 }
 
@@ -80,8 +80,8 @@ int store_to_csv(struct buf *out, struct store *store, struct err *err)
     sqlite3_stmt *stmt;
     int status, rc = store_ask(store, store_export_sql, &sql, err);
 
-    for (const char *at = sql.data; !rc && *at;) {
-        status = sqlite3_prepare_v2(store->db, at, -1, &stmt, &at);
+    for (const char *pos = sql.data; !rc && *pos;) {
+        status = sqlite3_prepare_v2(store->db, pos, -1, &stmt, &pos);
         rc = store_check(store,
                          status ? status : add_rows(out, stmt, add_value), err);
         sqlite3_finalize(stmt);

@@ -158,15 +158,15 @@ const struct store_list *store_list(const char *name)
 void store_expand(struct buf *sql, const char *template,
                   const struct store_list *bound[STORE_MAX_BOUND])
 {
-    for (const char *at = template, *name; *at; at = name) {
-        const size_t len = strcspn(at, "{");
-        const bool is_values = at[len] && at[len + 1] == '?';
+    for (const char *pos = template, *name; *pos; pos = name) {
+        const size_t len = strcspn(pos, "{");
+        const bool is_values = pos[len] && pos[len + 1] == '?';
         const struct store_list *list;
 
-        buf_add(sql, at, len);
-        if (!at[len])
+        buf_add(sql, pos, len);
+        if (!pos[len])
             return;
-        list = store_list(name = at + len + 1 + is_values);
+        list = store_list(name = pos + len + 1 + is_values);
         if (is_values)
             *bound++ = list;
         for (size_t c = 0; c < list->n; c++)
@@ -177,23 +177,23 @@ void store_expand(struct buf *sql, const char *template,
 }
 
 static int bind_value(sqlite3_stmt *stmt, int place,
-                      const struct store_column *column, const void *at)
+                      const struct store_column *column, const void *pos)
 {
     const char *text = "";
 
     if (column->is_blob)
         return sqlite3_bind_blob(
-            stmt, place, at, REUSE_BINS * (int)sizeof(double), SQLITE_STATIC);
+            stmt, place, pos, REUSE_BINS * (int)sizeof(double), SQLITE_STATIC);
     if (column->type == MEMBER_REAL) /* NAN becomes NULL */
-        return sqlite3_bind_double(stmt, place, *(const double *)at);
+        return sqlite3_bind_double(stmt, place, *(const double *)pos);
     if (column->type == MEMBER_U64)
-        return sqlite3_bind_int64(stmt, place, *(const int64_t *)at);
+        return sqlite3_bind_int64(stmt, place, *(const int64_t *)pos);
     if (column->type == MEMBER_U32 && !column->names)
-        return sqlite3_bind_int64(stmt, place, *(const uint32_t *)at);
+        return sqlite3_bind_int64(stmt, place, *(const uint32_t *)pos);
     if (column->names)
-        text = column->names[*(const uint32_t *)at];
-    else if (*(const char *const *)at)
-        text = *(const char *const *)at;
+        text = column->names[*(const uint32_t *)pos];
+    else if (*(const char *const *)pos)
+        text = *(const char *const *)pos;
     return sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
 }
 
@@ -238,26 +238,26 @@ void take_row(const struct query *query, void *row, const void *before,
     place = query->n_columns - (int)list->n;
     for (size_t c = 0; c < list->n; c++, place++) {
         const struct store_column *column = &list->columns[c];
-        void *at = (char *)row + column->offset;
+        void *pos = (char *)row + column->offset;
 
         if (column->is_blob)
-            memcpy(at, sqlite3_column_blob(stmt, place),
+            memcpy(pos, sqlite3_column_blob(stmt, place),
                    REUSE_BINS * sizeof(double));
         else if (column->names)
-            *(uint32_t *)at = (uint32_t)text_choice(
+            *(uint32_t *)pos = (uint32_t)text_choice(
                 column->names,
                 copy_text(sqlite3_column_text(stmt, place), NULL, 0, arena));
         else if (column->type == MEMBER_TEXT)
-            *(const char **)at = copy_text(sqlite3_column_text(stmt, place),
-                                           before, column->offset, arena);
+            *(const char **)pos = copy_text(sqlite3_column_text(stmt, place),
+                                            before, column->offset, arena);
         else if (column->type == MEMBER_REAL)
-            *(double *)at = sqlite3_column_type(stmt, place) == SQLITE_NULL
-                                ? NAN
-                                : sqlite3_column_double(stmt, place);
+            *(double *)pos = sqlite3_column_type(stmt, place) == SQLITE_NULL
+                                 ? NAN
+                                 : sqlite3_column_double(stmt, place);
         else if (column->type == MEMBER_U32)
-            *(uint32_t *)at = (uint32_t)sqlite3_column_int64(stmt, place);
+            *(uint32_t *)pos = (uint32_t)sqlite3_column_int64(stmt, place);
         else
-            *(int64_t *)at = sqlite3_column_int64(stmt, place);
+            *(int64_t *)pos = sqlite3_column_int64(stmt, place);
     }
 }
 

@@ -123,7 +123,7 @@ static int has_sample(void *ctx, const struct sample_setting *setting,
 
 /* All settings of the database, in the arena. */
 struct setting_list {
-    struct sample_setting *at;
+    struct sample_setting *items;
     size_t n;
 };
 
@@ -137,8 +137,8 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
     /* a foreign key guarantees that the loop finds the setting */
     sample->setting = NULL;
     for (size_t i = 0; i < settings->n; i++)
-        if (settings->at[i].id == setting_id)
-            sample->setting = &settings->at[i];
+        if (settings->items[i].id == setting_id)
+            sample->setting = &settings->items[i];
     if (sample->kind <= SAMPLE_SENTINEL)
         return 0;
     return err_input(
@@ -148,7 +148,7 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
 
 /* Reads the tables of all samples. Both lists are ordered by sample id, so a
  * single pass joins them. */
-static int read_tables(struct store *store, const void *const *of,
+static int read_tables(struct store *store, const void *const *values,
                        struct sample *samples, size_t n, struct arena *arena,
                        struct err *err)
 {
@@ -159,7 +159,7 @@ static int read_tables(struct store *store, const void *const *of,
         .listed = "table"};
     struct query query;
     bool found = false;
-    int rc = query_begin(&query, store, &list_tables, of, err);
+    int rc = query_begin(&query, store, &list_tables, values, err);
 
     for (struct sample *sample = samples; !rc && sample < samples + n;
          sample++) {
@@ -193,7 +193,7 @@ static int compare_samples(const void *left, const void *right)
 }
 
 /* Reads the samples of the settings that OF_SETTINGS selects. */
-static int read_samples(struct store *store, const void *const *of,
+static int read_samples(struct store *store, const void *const *values,
                         struct sample **samples, size_t *n, struct arena *arena,
                         struct err *err)
 {
@@ -207,10 +207,10 @@ static int read_samples(struct store *store, const void *const *of,
         .finish = finish_sample};
     struct setting_list all;
 
-    if (store_settings(store, &all.at, &all.n, arena, err))
+    if (store_settings(store, &all.items, &all.n, arena, err))
         return -1;
-    *samples = query_list(store, &list_samples, of, &all, n, arena, err);
-    if (!*samples || read_tables(store, of, *samples, *n, arena, err))
+    *samples = query_list(store, &list_samples, values, &all, n, arena, err);
+    if (!*samples || read_tables(store, values, *samples, *n, arena, err))
         return -1;
     qsort(*samples, *n, sizeof(**samples), compare_samples);
     return 0;
@@ -220,13 +220,13 @@ int store_samples(struct store *store, const struct sample_setting *setting,
                   enum store_scope scope, struct sample **samples, size_t *n,
                   struct arena *arena, struct err *err)
 {
-    const void *const *of = BOUND(setting, &scope);
+    const void *const *values = BOUND(setting, &scope);
 
     /* A transaction gives all lists one snapshot, even if others write
      * meanwhile. */
     if (store_begin(store, STORE_READ, err))
         return -1;
-    return store_end(store, read_samples(store, of, samples, n, arena, err),
+    return store_end(store, read_samples(store, values, samples, n, arena, err),
                      err);
 }
 

@@ -101,7 +101,8 @@ static int read_choice(const char *const *names, const char *text,
 
 /* Stores a cell's value. Returns false if the column does not accept the
  * text. */
-static bool read_value(void *at, const struct table_cells *cells, size_t column)
+static bool read_value(void *pos, const struct table_cells *cells,
+                       size_t column)
 {
     const struct place_field *format = &table_columns[column];
     const char *text = cells->texts[column];
@@ -109,13 +110,13 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
     double x;
 
     if (format->type == MEMBER_TEXT) {
-        *(const char **)at = arena_strdup(cells->arena, text);
+        *(const char **)pos = arena_strdup(cells->arena, text);
         return text_is_printable(text);
     }
     if (format->type == MEMBER_REAL) {
         if (!text_to_double(text, &x))
             return false;
-        *(double *)at = x + 0.0; /* -0 becomes 0 */
+        *(double *)pos = x + 0.0; /* -0 becomes 0 */
         return x >= format->min && x <= format->max;
     }
     if (format->names)
@@ -125,9 +126,9 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
     else if (!read_whole(text, &n, cells->arena))
         return false;
     if (format->type == MEMBER_U32)
-        *(uint32_t *)at = (uint32_t)n;
+        *(uint32_t *)pos = (uint32_t)n;
     else
-        *(uint64_t *)at = n;
+        *(uint64_t *)pos = n;
     return n >= (uint64_t)format->min && n <= largest(cells, column);
 }
 
@@ -271,23 +272,23 @@ static void add_kinds(struct buf *out, unsigned kinds)
 static void add_cell(struct buf *out, const struct table *table, size_t column)
 {
     const struct place_field *format = &table_columns[column];
-    const void *at = (const char *)table + format->offset;
+    const void *pos = (const char *)table + format->offset;
 
     if ((column == COLUMN_DIM && !table->dim) ||
         (column == COLUMN_POOLING && isnan(table->pooling_factor)))
         return; /* unknown: leave the cell empty */
     if (format->type == MEMBER_TEXT)
-        text_csv(out, *(const char *const *)at);
+        text_csv(out, *(const char *const *)pos);
     else if (format->type == MEMBER_REAL)
-        add_real(out, *(const double *)at);
+        add_real(out, *(const double *)pos);
     else if (format->names)
-        buf_printf(out, "%s", format->names[*(const uint32_t *)at]);
+        buf_printf(out, "%s", format->names[*(const uint32_t *)pos]);
     else if (column == COLUMN_SHARDING)
-        add_kinds(out, *(const uint32_t *)at);
+        add_kinds(out, *(const uint32_t *)pos);
     else
         buf_printf(out, "%" PRIu64,
-                   format->type == MEMBER_U32 ? *(const uint32_t *)at
-                                              : *(const uint64_t *)at);
+                   format->type == MEMBER_U32 ? *(const uint32_t *)pos
+                                              : *(const uint64_t *)pos);
 }
 
 void tables_to_csv(struct buf *out, const struct table_list *list)

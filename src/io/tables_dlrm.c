@@ -18,18 +18,18 @@ static int read_numbers(uint64_t **out, size_t *n,
                         const struct dlrm_reader *reader, int option,
                         const char *separator, uint64_t max, struct err *err)
 {
-    const char *at = reader->job.values[option];
+    const char *pos = reader->job.values[option];
     const bool must_know =
         option == ROWS || option == ROWS_LIST || option == S_ROWS_LIST;
 
     *n = 0;
-    at = at ? at : dlrm_options[option].otherwise;
-    if (!at || (!must_know && !shell_is_known(at)))
+    pos = pos ? pos : dlrm_options[option].otherwise;
+    if (!pos || (!must_know && !shell_is_known(pos)))
         return 0;
-    *out = ARENA_NEW(reader->arena, uint64_t, strlen(at) + 1);
-    for (;; at++) {
-        const size_t len = strcspn(at, separator);
-        const char *number = arena_strndup(reader->arena, at, len);
+    *out = ARENA_NEW(reader->arena, uint64_t, strlen(pos) + 1);
+    for (;; pos++) {
+        const size_t len = strcspn(pos, separator);
+        const char *number = arena_strndup(reader->arena, pos, len);
         uint64_t *value = *out + (*n)++;
 
         if (!text_to_u64(number, value) || *value < 1 || *value > max)
@@ -40,9 +40,10 @@ static int read_numbers(uint64_t **out, size_t *n,
                 reader->source, reader->job.lines[option],
                 dlrm_options[option].name,
                 tables_shown(shell_shown(number, reader->arena), reader->arena),
-                max, shell_is_known(at) ? "" : ", not what only a shell knows");
-        at += len;
-        if (!*at)
+                max,
+                shell_is_known(pos) ? "" : ", not what only a shell knows");
+        pos += len;
+        if (!*pos)
             return 0;
     }
 }

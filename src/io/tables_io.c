@@ -113,13 +113,13 @@ int tables_name(struct table_list *list, const char *prefix,
  * options give for one. */
 static bool is_column(const char *field, const struct tables_options *options)
 {
-    const char *asked = options->columns ? options->columns : "", *at = asked;
+    const char *asked = options->columns ? options->columns : "", *pos = asked;
     const size_t len = strlen(field);
 
     if (table_column(field) < N_TABLE_COLUMNS)
         return true;
-    for (; len && (at = strstr(at, field)); at += len)
-        if (at > asked && at[-1] == '=' && (!at[len] || at[len] == ','))
+    for (; len && (pos = strstr(pos, field)); pos += len)
+        if (pos > asked && pos[-1] == '=' && (!pos[len] || pos[len] == ','))
             return true;
     return false;
 }
@@ -150,16 +150,16 @@ static size_t count_columns(const char *header, char separator, size_t *n,
 }
 
 /* Returns the next line that is neither empty nor a comment. */
-static const char *next_record(const char *at)
+static const char *next_record(const char *pos)
 {
     for (;;) {
-        const char *text = at + strspn(at, " \t\r");
+        const char *text = pos + strspn(pos, " \t\r");
 
         if (*text && *text != '\n' && *text != '#')
-            return at;
-        at += strcspn(at, "\n");
-        if (!*at++)
-            return at - 1;
+            return pos;
+        pos += strcspn(pos, "\n");
+        if (!*pos++)
+            return pos - 1;
     }
 }
 

@@ -120,19 +120,19 @@ static int read_tables(struct tables_json_reader *reader,
                        struct table_list *list, json_t *root, struct err *err)
 {
     const char *const *pooling = &reader->cells.texts[COLUMN_POOLING];
-    void *at = json_object_iter(root);
+    void *pos = json_object_iter(root);
     struct table_list named;
 
     if (given_names(&named, reader, list->n_tables, err))
         return -1;
     for (size_t n = 0; n < list->n_tables;
-         n++, at = at ? json_object_iter_next(root, at) : NULL) {
+         n++, pos = pos ? json_object_iter_next(root, pos) : NULL) {
         const bool had_pooling = reader->cells.names[COLUMN_POOLING];
         json_t *object = reader->is_list ? json_array_get(root, n)
-                                         : json_object_iter_value(at);
+                                         : json_object_iter_value(pos);
         const char *name = named.tables      ? named.tables[n].name
                            : reader->is_list ? element_name(reader, object, n)
-                                             : json_object_iter_key(at);
+                                             : json_object_iter_key(pos);
 
         if (json_object_get(reader->seen, name))
             return err_input(err, "%s:%zu: two tables are called '%s'",

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(strlen(member.name) <= member.begin - 30);
         if (member.end > size - at)
             break;
-        member.at = at;
+        member.pos = at;
         member.begin += at;
         member.end += at;
         members[n++] = member;

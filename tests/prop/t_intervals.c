@@ -51,7 +51,7 @@ static double coverage(const struct model *model, const struct sample *judges,
 
     predict_samples(model, judges, N_JUDGES, says);
     for (size_t c = 0; c < model->intervals.n; c++) {
-        const struct interval *interval = &model->intervals.at[c];
+        const struct interval *interval = &model->intervals.items[c];
         size_t n = 0, n_own = 0;
 
         for (size_t i = 0; i < N_JUDGES; i++) {
@@ -67,7 +67,7 @@ static double coverage(const struct model *model, const struct sample *judges,
         if (n)
             printf("#     %s: +-%.1f %% of %u %s hold %.1f %% of %zu\n",
                    interval->class, 100 * interval->error_frac,
-                   (unsigned)interval->n, interval->of,
+                   (unsigned)interval->n, interval->ground,
                    100 * (double)n_own / (double)n, n);
     }
     return (double)n_within / N_JUDGES;

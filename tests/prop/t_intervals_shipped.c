@@ -119,11 +119,12 @@ static void compare_file(const struct model *model, const struct side *held_out,
     bool same = want.n == has->n;
 
     for (size_t i = 0; same && i < want.n; i++)
-        same = !strcmp(has->at[i].class, want.at[i].class) &&
-               has->at[i].n == want.at[i].n &&
-               fabs(has->at[i].error_frac - want.at[i].error_frac) < 1e-5 &&
-               fabs(has->at[i].pair_error_frac - want.at[i].pair_error_frac) <
-                   1e-5;
+        same =
+            !strcmp(has->items[i].class, want.items[i].class) &&
+            has->items[i].n == want.items[i].n &&
+            fabs(has->items[i].error_frac - want.items[i].error_frac) < 1e-5 &&
+            fabs(has->items[i].pair_error_frac -
+                 want.items[i].pair_error_frac) < 1e-5;
     ok(same && want.n > 2, "%s has the %zu intervals of %zu held-out samples",
        name, want.n, held_out->n);
 }

@@ -185,16 +185,16 @@ static void try_parts(struct tally *tally, struct scene *scene,
 {
     struct search_space space;
     struct err err;
-    const struct unit *of;
+    const struct unit *unit;
 
     if (space_init(&space, &scene->problem, scene->oracle, NULL, NULL,
                    &scene->arena, &err)) {
         ok(0, "parts: %s", err.msg);
         return;
     }
-    of = &space.units[0];
-    for (uint32_t i = 0; i < of->n_shardings; i++) {
-        const struct sharding *cut = &of->shardings[i];
+    unit = &space.units[0];
+    for (uint32_t i = 0; i < unit->n_shardings; i++) {
+        const struct sharding *cut = &unit->shardings[i];
         const struct cluster *cluster = &scene->problem.cluster;
         uint32_t host = (uint32_t)rng_below(rng, cluster->n_devices /
                                                      cluster->devices_per_host);
@@ -208,13 +208,14 @@ static void try_parts(struct tally *tally, struct scene *scene,
                     cut->fills_host ? host * cluster->devices_per_host : 0,
                     space.types[cut->type].n_rows, cut->n_ranges));
     }
-    if (of->columns != NO_TYPE)
-        add_share(tally,
-                  share_of_columns(scene, meter,
-                                   of->width_step *
-                                       (1 + (uint32_t)rng_below(
-                                                rng, of->n_width_steps - 1))));
-    if (of->replica != NO_TYPE && scene->oracle->prices_empty_blocks)
+    if (unit->columns != NO_TYPE)
+        add_share(
+            tally,
+            share_of_columns(
+                scene, meter,
+                unit->width_step *
+                    (1 + (uint32_t)rng_below(rng, unit->n_width_steps - 1))));
+    if (unit->replica != NO_TYPE && scene->oracle->prices_empty_blocks)
         add_share(tally, share_of_replicas(scene, meter));
 }
 

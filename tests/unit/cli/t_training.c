@@ -120,8 +120,8 @@ static void test_train(const char *db)
            0, "train again");
     ok(same_files(first, second), "the same samples give the same file");
     is_i64(model_load(&model, first, &arena, &err), 0, "it is a model");
-    ok(model.errors.n == 5 && model.errors.at[0].mape < 0.2,
-       "that knows its errors: %.1f %%", 100 * model.errors.at[0].mape);
+    ok(model.errors.n == 5 && model.errors.items[0].mape < 0.2,
+       "that knows its errors: %.1f %%", 100 * model.errors.items[0].mape);
     ok(model.has_comm &&
            fabs(comm_curve_gbps(&model.comm.curves[0]) - 10) < 0.1,
        "and the bandwidth of exchanges");
@@ -158,9 +158,9 @@ static void test_retrain(const char *db)
                "--epochs=30", "--json", "--exit-code"),
            0, "retrain it");
     if (!model_load(&after, poor, &arena, &err))
-        ok(after.errors.at[0].mape < before.errors.at[0].mape,
+        ok(after.errors.items[0].mape < before.errors.items[0].mape,
            "it was replaced: %.1f %% before, %.1f %% after",
-           100 * before.errors.at[0].mape, 100 * after.errors.at[0].mape);
+           100 * before.errors.items[0].mape, 100 * after.errors.items[0].mape);
     else
         ok(0, "%s", err.msg);
     ok(!model_load(&after, old, &arena, &err) && after.hash == before.hash,
@@ -286,13 +286,13 @@ static void test_refusals(const char *db)
            0, "two settings, one model");
     is_i64(model_load(&both, none, &arena, &err), 0, "which loads");
     is_i64((int64_t)both.ranges.n, 1, "of one precision and optimizer");
-    is_i64(both.ranges.at[0].batch_min, 1024, "from the smaller batch");
-    is_i64(both.ranges.at[0].batch_max, 4096, "to the larger");
+    is_i64(both.ranges.items[0].batch_min, 1024, "from the smaller batch");
+    is_i64(both.ranges.items[0].batch_max, 4096, "to the larger");
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=4096",
                "--epochs=1", "--force"),
            0, "one setting chosen");
     is_i64(model_load(&both, none, &arena, &err), 0, "which loads, too");
-    is_i64(both.ranges.at[0].batch_min, 4096, "without the other");
+    is_i64(both.ranges.items[0].batch_min, 4096, "without the other");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", none), 0,
            "judged on both settings");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", none,

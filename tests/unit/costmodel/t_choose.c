@@ -88,7 +88,7 @@ static void test_corrected(char gpu)
             "%c: chosen%s", gpu, err.msg))
         goto out;
     is_i64((int64_t)model.training.n_folds, N_FOLDS, "ten folds are used");
-    is_i64((int64_t)model.intervals.at[0].n, (int64_t)n,
+    is_i64((int64_t)model.intervals.items[0].n, (int64_t)n,
            "the interval counts all judging samples");
     if (!options.gpu &&
         train_gpu(&options.gpu, known, n, &options, &arena, &err))
@@ -96,7 +96,7 @@ static void test_corrected(char gpu)
     error = reckon(known, n, &options, &scale, &arena);
     ok(scale > 0.9 && scale < 0.9999,
        "folds err more than the model of all: times %.4f", scale);
-    is_near(model.intervals.at[0].error_frac, error, 1e-9, "its interval");
+    is_near(model.intervals.items[0].error_frac, error, 1e-9, "its interval");
 out:
     arena_release(&arena);
 }
@@ -105,11 +105,11 @@ out:
  * tenth above the best one. */
 static void check_kind(const struct model *model)
 {
-    const double own = model->choice.at[model_kind(model)].mape;
+    const double own = model->choice.items[model_kind(model)].mape;
     double best = own;
 
     for (size_t k = 0; k < model->choice.n; k++)
-        best = fmin(best, model->choice.at[k].mape);
+        best = fmin(best, model->choice.items[k].mape);
     ok(own <= 1.1 * best, "%s errs by %.3f times the error of the best",
        model_kind_names[model_kind(model)], own / best);
 }

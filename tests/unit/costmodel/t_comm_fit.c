@@ -11,7 +11,7 @@
 
 /* Exchanges whose times follow a known law. */
 struct list {
-    struct comm_sample at[MAX_SAMPLES];
+    struct comm_sample items[MAX_SAMPLES];
     size_t n;
 };
 
@@ -25,7 +25,7 @@ static void add(struct list *list, const char *kind, uint32_t n_ranks,
                                  .max_bytes = max_bytes};
 
     sample.time.median_ms = us / 1000;
-    list->at[list->n++] = sample;
+    list->items[list->n++] = sample;
 }
 
 /* Draws a load of 4 B to 512 MiB. The busiest rank's share of it varies from an
@@ -42,17 +42,17 @@ static void test_lines(struct arena *arena)
     struct list list = {.n = 0};
     struct comm_fit fit;
 
-    ok(!comm_fit_samples(&fit, list.at, 0, arena), "nothing to fit");
+    ok(!comm_fit_samples(&fit, list.items, 0, arena), "nothing to fit");
     for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 4)
         add(&list, "copy", 4, bytes, bytes / 4, 30 + (double)bytes / 8e3);
-    ok(!comm_fit_samples(&fit, list.at, 1, arena), "one size is not enough");
-    ok(comm_fit_samples(&fit, list.at, 2, arena), "two sizes make a line");
+    ok(!comm_fit_samples(&fit, list.items, 1, arena), "one size is not enough");
+    ok(comm_fit_samples(&fit, list.items, 2, arena), "two sizes make a line");
     is_near(fit.curves[0].us[0], 30, 1e-6, "with its latency");
-    list.at[1].total_bytes = list.at[0].total_bytes + 4;
-    ok(!comm_fit_samples(&fit, list.at, 2, arena),
+    list.items[1].total_bytes = list.items[0].total_bytes + 4;
+    ok(!comm_fit_samples(&fit, list.items, 2, arena),
        "but not if the sizes are equal");
-    list.at[1].total_bytes = 4 * list.at[0].total_bytes;
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "copies");
+    list.items[1].total_bytes = 4 * list.items[0].total_bytes;
+    ok(comm_fit_samples(&fit, list.items, list.n, arena), "copies");
     is_i64(fit.n_curves, 1, "one curve");
     is_i64(fit.curves[0].n_knots, 2, "a line is enough");
     is_near(fit.curves[0].us[0], 30, 1e-6, "its latency");
@@ -62,7 +62,7 @@ static void test_lines(struct arena *arena)
            "and its source");
     for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 16)
         add(&list, "nccl", 4, bytes, bytes / 4, 15 + (double)bytes / 400e3);
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "copies and NCCL");
+    ok(comm_fit_samples(&fit, list.items, list.n, arena), "copies and NCCL");
     ok(fit.form == COMM_PORT, "NCCL is the better witness");
     is_near(comm_curve_gbps(&fit.curves[0]), 75, 1e-6,
             "by the busiest port, less the quarter that stays");
@@ -76,17 +76,17 @@ static void test_odd_times(struct arena *arena)
     for (unsigned i = 0; i < 16; i++)
         add(&list, "mpi", 4, (i + 1) << 20, (i + 1) << 18,
             i ? 5e3 + 3e3 * i : 1e3);
-    ok(comm_fit_samples(&fit, list.at, list.n, arena) &&
+    ok(comm_fit_samples(&fit, list.items, list.n, arena) &&
            fit.curves[0].us[0] >= 0,
        "a latency is never negative");
     for (unsigned i = 0; i < 16; i++)
-        list.at[i].time.median_ms = 9;
-    ok(!comm_fit_samples(&fit, list.at, list.n, arena) ||
+        list.items[i].time.median_ms = 9;
+    ok(!comm_fit_samples(&fit, list.items, list.n, arena) ||
            comm_curve_gbps(&fit.curves[0]) > 0,
        "times that do not grow give no negative bandwidth");
     for (unsigned i = 0; i < 16; i++)
-        list.at[i].time.median_ms = i % 2 ? NAN : 0;
-    ok(!comm_fit_samples(&fit, list.at, list.n, arena), "no times at all");
+        list.items[i].time.median_ms = i % 2 ? NAN : 0;
+    ok(!comm_fit_samples(&fit, list.items, list.n, arena), "no times at all");
 }
 
 /* Returns the time of an exchange through host memory, in us: a latency, then
@@ -126,7 +126,7 @@ static void test_host(struct arena *arena)
         add(&list, "mpi", 2, (uint64_t)total, (uint64_t)port,
             host_us(&rng, total));
     }
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "a host's memory");
+    ok(comm_fit_samples(&fit, list.items, list.n, arena), "a host's memory");
     ok(fit.form == COMM_TOTAL, "goes by all bytes");
     ok(fit.curves[0].n_knots > 4, "in %u knots", fit.curves[0].n_knots);
     ok(is_monotone(&fit.curves[0]), "that rise");
@@ -137,7 +137,7 @@ static void test_host(struct arena *arena)
         worst = tap_worst(worst, fabs(got / want - 1));
     }
     ok(worst < 0.15, "the law is found: %.1f %% off at worst", 100 * worst);
-    comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
+    comm_fit_validate(&errors, list.items, list.n, &list.items[0]);
     is_i64((int64_t)errors.n, 400, "every sample is held out once");
     ok(errors.n_uneven > 200 && errors.n_uneven < 400, "most are uneven");
     ok(errors.median_frac > 0.01 && errors.median_frac < 0.05 &&
@@ -162,20 +162,21 @@ static void test_groups(struct arena *arena)
         add(&list, "mpi", n_ranks, (uint64_t)total, (uint64_t)port,
             n_ranks * (1 + port * (n_ranks - 1) / n_ranks / 10e3));
     }
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "4 and 8 ranks");
+    ok(comm_fit_samples(&fit, list.items, list.n, arena), "4 and 8 ranks");
     is_i64(fit.n_curves, 2, "a curve each");
     ok(fit.form == COMM_PORT,
        "the form that predicts better is chosen, for any kind: the port");
-    ok(comm_fit_samples(&fit, list.at, 18, arena) && fit.form == COMM_TOTAL,
+    ok(comm_fit_samples(&fit, list.items, 18, arena) && fit.form == COMM_TOTAL,
        "with few exchanges, the kind decides");
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "all exchanges again");
+    ok(comm_fit_samples(&fit, list.items, list.n, arena),
+       "all exchanges again");
     is_i64(fit.curves[0].n_ranks, 8, "the first that was seen");
     is_near(fit.curves[0].us[0], 8, 0.01, "its latency");
     is_near(comm_curve_gbps(&fit.curves[1]), 2.5, 0.01, "the other's rate");
-    comm_fit_validate(&errors, list.at, list.n, &list.at[1]);
+    comm_fit_validate(&errors, list.items, list.n, &list.items[1]);
     is_i64((int64_t)errors.n, 100, "one group is judged");
     ok(errors.p90_frac < 0.01, "the judged group has small errors");
-    comm_fit_validate(&errors, list.at, 2, &list.at[1]);
+    comm_fit_validate(&errors, list.items, 2, &list.items[1]);
     ok(!errors.n && isnan(errors.median_frac), "too few to judge");
 }
 
@@ -193,11 +194,11 @@ static void test_few_others(void)
         for (size_t i = 0; i < n; i++)
             add(&list, "nccl", 4, 4 * max_mib[i] << 20, max_mib[i] << 20,
                 10 + 30 * (double)max_mib[i]);
-        comm_fit_validate(&errors, list.at, n, &list.at[0]);
+        comm_fit_validate(&errors, list.items, n, &list.items[0]);
         is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0, "exchanges judged");
         add(&list, "nccl", 4, 0, 0, 10);
         add(&list, "nccl", 4, 24 << 20, 6 << 20, NAN);
-        comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
+        comm_fit_validate(&errors, list.items, list.n, &list.items[0]);
         is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0,
                "none without bytes or time");
     }
@@ -216,10 +217,10 @@ static void test_report(void)
     for (uint64_t i = 1; i <= 30; i++) {
         add(&list, "nccl", 4, 4 * i << 20, i << 20, 10 + 30 * (double)i);
         add(&list, "nccl", 4, 4 * i << 20, i << 20, 10 + 90 * (double)i);
-        list.at[list.n - 1].n_hosts = 2;
+        list.items[list.n - 1].n_hosts = 2;
         add(&list, "mpi", 8, 8 * i << 20, i << 20, 20 + 50 * (double)i);
     }
-    comm_report_print(list.at, list.n, &out);
+    comm_report_print(list.items, list.n, &out);
     buf_add(&out, "", 1);
     is_i64(strncmp(out.data,
                    "held-out exchanges                  n  median %   p90 % "
@@ -231,7 +232,7 @@ static void test_report(void)
     is_i64((int64_t)(strstr(strstr(out.data, names[0]) + 1, names[0]) != NULL),
            0, "once");
     buf_release(&out);
-    comm_report_print(list.at, 0, &out);
+    comm_report_print(list.items, 0, &out);
     ok(!out.len, "none, no heading");
     buf_release(&out);
 }
@@ -249,10 +250,10 @@ static void test_hosts(struct arena *arena)
         for (uint64_t max = 1 << 16; max <= 1 << 26; max *= 2) {
             add(&list, kinds[k], 8, 7 * max, max,
                 10 + (double)max * 3 / 4 / 25e3);
-            list.at[list.n - 1].n_hosts = 4;
+            list.items[list.n - 1].n_hosts = 4;
         }
-        ok(comm_fit_samples(&fit, list.at, list.n, arena), "%s, 4 hosts of 2",
-           kinds[k]);
+        ok(comm_fit_samples(&fit, list.items, list.n, arena),
+           "%s, 4 hosts of 2", kinds[k]);
         is_i64(fit.curves[0].n_hosts, 4, "hosts");
         is_near(comm_curve_gbps(&fit.curves[0]), 25, 1e-6,
                 "three quarters leave the host");
@@ -275,7 +276,7 @@ static void test_noise(struct arena *arena)
         add(&list, "copy", 4, (uint64_t)total, (uint64_t)total / 4,
             (30 + total / 8e3) * exp(0.4 * rng_normal(&rng)));
     }
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "a noisy line");
+    ok(comm_fit_samples(&fit, list.items, list.n, arena), "a noisy line");
     ok(fit.curves[0].n_knots <= 4, "needs no %u knots", fit.curves[0].n_knots);
 }
 
@@ -303,10 +304,10 @@ static void test_held_out(void)
             add(&list, "copy", 4, (uint64_t)total, (uint64_t)total / n_busy,
                 (30 + total / 8e3) * exp(0.2 * rng_normal(&rng)));
         }
-        if (!comm_fit_samples(&fit, list.at, list.n, &arena))
+        if (!comm_fit_samples(&fit, list.items, list.n, &arena))
             ok(0, "round %u is fitted", round);
         for (size_t i = 0; i < list.n; i++) {
-            const struct comm_sample *sample = &list.at[i];
+            const struct comm_sample *sample = &list.items[i];
 
             all[i] = fabs(
                 comm_curve_us(&fit.curves[0], (double)sample->total_bytes) /
@@ -314,7 +315,7 @@ static void test_held_out(void)
                 1);
         }
         fitted += stats_median(all, list.n);
-        comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
+        comm_fit_validate(&errors, list.items, list.n, &list.items[0]);
         held_out += errors.median_frac;
         n_wrong += round % 2
                        ? errors.n_uneven != errors.n ||
@@ -451,7 +452,7 @@ static void add_group(struct list *list, const struct law *law,
         add(list, "nccl", n_ranks, n_ranks * sent, sent,
             law_us(law, n_ranks, n_hosts, (double)sent * (1 - near)) *
                 exp(noise * rng_normal(rng)));
-        list->at[list->n - 1].n_hosts = n_hosts;
+        list->items[list->n - 1].n_hosts = n_hosts;
     }
 }
 
@@ -505,19 +506,19 @@ static void test_growth(void)
             add_group(&exact, &law, n_hosts, 2 + round % 3, 0, &rng);
             add_group(&noisy, &law, n_hosts, 5, 0.05, &rng);
         }
-        worst = comm_fit_samples(&fit, exact.at, exact.n, &arena)
+        worst = comm_fit_samples(&fit, exact.items, exact.n, &arena)
                     ? worst_across(&fit, &law, &arena)
                     : INFINITY;
         if (!(worst < 0.02) || fit.n_curves != 4)
             ok(0, "round %u: three groups tell all others, %g off", round,
                worst);
-        worst = comm_fit_samples(&fit, noisy.at, noisy.n, &arena)
+        worst = comm_fit_samples(&fit, noisy.items, noisy.n, &arena)
                     ? worst_across(&fit, &law, &arena)
                     : INFINITY;
         if (!isfinite(worst))
             ok(0, "round %u: under noise it rises", round);
         add_group(&one, &published, 2, 2, 0, &rng);
-        worst = comm_fit_samples(&fit, one.at, one.n, &arena)
+        worst = comm_fit_samples(&fit, one.items, one.n, &arena)
                     ? worst_across(&fit, &published, &arena)
                     : INFINITY;
         if (!(worst < 0.01))
@@ -561,7 +562,7 @@ static void test_inside(struct arena *arena)
                 10 + n_ranks +
                     (double)bytes * (1 - 1.0 / n_ranks) / 200e3 *
                         (1 + 0.1 * log2(n_ranks)));
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "2 and 8 in a host");
+    ok(comm_fit_samples(&fit, list.items, list.n, arena), "2 and 8 in a host");
     for (uint32_t n = 2; n <= 1024; n++) {
         const struct cluster cluster = {.n_devices = n, .devices_per_host = n};
         const double want = 10 + n + 1e6 / 200e3 * (1 + 0.1 * log2(n));

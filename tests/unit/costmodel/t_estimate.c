@@ -90,11 +90,11 @@ static void test_fit(void)
     }
     estimate_fit(&estimate, sums, ms, N);
     is_near(estimate.base_ms, 0.002, 2e-5, "the constant");
-    is_near(estimate.totals.at[0].rate_ms, 0.003, 3e-5, "rate of a table");
-    is_near(estimate.totals.at[3].rate_ms, 5e-6, 5e-8, "rate of a lookup");
+    is_near(estimate.totals.items[0].rate_ms, 0.003, 3e-5, "rate of a table");
+    is_near(estimate.totals.items[3].rate_ms, 5e-6, 5e-8, "rate of a lookup");
     for (unsigned k = 0; k < estimate.totals.n; k++) {
-        least = fmin(least, estimate.totals.at[k].rate_ms);
-        other += k == 0 || k == 3 ? 0 : estimate.totals.at[k].rate_ms;
+        least = fmin(least, estimate.totals.items[k].rate_ms);
+        other += k == 0 || k == 3 ? 0 : estimate.totals.items[k].rate_ms;
     }
     ok(least >= 0 && other < 1e-7,
        "nothing else costs, and nothing less than "
@@ -132,20 +132,20 @@ static void test_edges(void)
     for (size_t i = 0; i < 3; i++)
         sums[i * 2] = (double)i + 1;
     estimate_fit(&estimate, sums, ms, 3);
-    is_near(estimate.totals.at[0].rate_ms, 0, 0,
+    is_near(estimate.totals.items[0].rate_ms, 0, 0,
             "more tables, less time: no rate");
-    is_near(estimate.totals.at[1].rate_ms, 0, 0,
+    is_near(estimate.totals.items[1].rate_ms, 0, 0,
             "no rate for a column of zeros");
     ok(estimate.base_ms > 0.5 && estimate.base_ms < 3, "but a constant, %.3f",
        estimate.base_ms);
-    is_near(estimate.totals.at[1].std, 1, 0,
+    is_near(estimate.totals.items[1].std, 1, 0,
             "a total that never changes: deviation 1");
     is_near(estimate_bound(&estimate, 1e9), estimate.ratio_max, 0,
             "no answer above the range");
     is_near(estimate_bound(&estimate, -1), estimate.ratio_min, 0, "nor below");
     ok(isnan(estimate_bound(&estimate, NAN)), "NaN passes");
     estimate_fit(&estimate, sums, ms, 1);
-    ok(estimate.base_ms > 0 && isfinite(estimate.totals.at[0].rate_ms),
+    ok(estimate.base_ms > 0 && isfinite(estimate.totals.items[0].rate_ms),
        "one sample");
     is_near(estimate.ratio_max, 1, 2e-3, "is met");
 }

@@ -384,8 +384,9 @@ static void test_linear(const struct sample *samples, size_t n,
                                     &lawful[i].tables[t]);
             feature_set_fill(&model.features, &input, x);
             for (unsigned f = 0; f < model.features.n; f++)
-                *ms += 0.02 * (f % 3 + 1) * (x[f] - model.features.at[f].mean) /
-                       model.features.at[f].std;
+                *ms += 0.02 * (f % 3 + 1) *
+                       (x[f] - model.features.items[f].mean) /
+                       model.features.items[f].std;
         }
     }
     evaluate_model(&evaluation, &model, lawful, n);
@@ -416,7 +417,7 @@ static void test_intervals(const struct sample *samples, size_t n,
            "which the model gets");
     /* widened a little, so that no sample lies on the edge */
     for (size_t i = 0; i < model.intervals.n; i++)
-        model.intervals.at[i].error_frac *= 1 + 1e-4;
+        model.intervals.items[i].error_frac *= 1 + 1e-4;
     evaluate_model(&evaluation, &model, samples, n);
     predict_samples(&model, samples, n, predicted);
     for (size_t i = 0; i < n; i++) {
@@ -427,34 +428,34 @@ static void test_intervals(const struct sample *samples, size_t n,
         n_held_out++;
         n_within += interval_error(samples[i].total.median_ms, predicted[i]) <=
                     own->error_frac;
-        n_of[own - model.intervals.at]++;
-        n_within_of[own - model.intervals.at] +=
+        n_of[own - model.intervals.items]++;
+        n_within_of[own - model.intervals.items] +=
             interval_error(samples[i].total.median_ms, predicted[i]) <=
             own->error_frac;
     }
     for (size_t c = 1; c < model.intervals.n; c++) {
-        const struct interval *covered = &evaluation.covered.at[c];
+        const struct interval *covered = &evaluation.covered.items[c];
 
         is_i64((int64_t)covered->n, (int64_t)n_of[c], covered->class);
         is_near(covered->within_frac, (double)n_within_of[c] / (double)n_of[c],
                 1e-12, "share of the class within its interval");
     }
-    is_str(evaluation.covered.at[0].class, "all", "then all are covered");
-    is_i64((int64_t)evaluation.covered.at[0].n, (int64_t)n_held_out,
+    is_str(evaluation.covered.items[0].class, "all", "then all are covered");
+    is_i64((int64_t)evaluation.covered.items[0].n, (int64_t)n_held_out,
            "each held-out one");
-    is_near(evaluation.covered.at[0].within_frac,
+    is_near(evaluation.covered.items[0].within_frac,
             (double)n_within / (double)n_held_out, 1e-12, "those within");
-    ok(evaluation.covered.at[0].within_frac >= 0.9,
+    ok(evaluation.covered.items[0].within_frac >= 0.9,
        "nine in ten of those that it was made of: %.3f",
-       evaluation.covered.at[0].within_frac);
-    model.intervals.at[0].n = n_held_out + 1;
-    model.intervals.at[0].error_frac = 7;
+       evaluation.covered.items[0].within_frac);
+    model.intervals.items[0].n = n_held_out + 1;
+    model.intervals.items[0].error_frac = 7;
     evaluation_store(&model, &evaluation);
-    is_near(model.intervals.at[0].error_frac, 7, 0,
+    is_near(model.intervals.items[0].error_frac, 7, 0,
             "an interval of more samples is kept");
-    model.intervals.at[0].n = n_held_out;
+    model.intervals.items[0].n = n_held_out;
     evaluation_store(&model, &evaluation);
-    ok(model.intervals.at[0].error_frac < 7,
+    ok(model.intervals.items[0].error_frac < 7,
        "an interval of as many samples is replaced");
 }
 

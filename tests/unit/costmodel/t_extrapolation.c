@@ -172,9 +172,9 @@ static void test_intervals(void)
     size_t i = 0;
 
     train(&model, 200, &arena);
-    model.intervals.at[0] =
+    model.intervals.items[0] =
         (struct interval){"all", "samples", 100, 0.1, 0.14, 0};
-    model.intervals.at[1] =
+    model.intervals.items[1] =
         (struct interval){"few tables", "held-out samples", 30, 0.2, 0.3, 0};
     model.intervals.n = 2;
     ok(!model_save(&model, model_path, &err), "saved%s", err.msg);
@@ -183,13 +183,14 @@ static void test_intervals(void)
     cost = price(&task, &arena);
     is_near(cost->lookup_error.frac, 0.2, 1e-12, "two tables a GPU are few");
     is_near(cost->lookup_error.pair_frac, 0.3, 1e-12, "for pairs, too");
-    is_str(cost->lookup_error.of, "30 held-out samples (few tables)",
+    is_str(cost->lookup_error.ground, "30 held-out samples (few tables)",
            "the source is named");
     draw(&task, 40, 1, &arena);
     cost = price(&task, &arena);
     is_near(cost->lookup_error.frac, 0.1, 1e-12,
             "a class without an interval uses that of all");
-    is_str(cost->lookup_error.of, "100 samples (all)", "the source is named");
+    is_str(cost->lookup_error.ground, "100 samples (all)",
+           "the source is named");
     is_i64((int64_t)cost->n_outside, 0, "all is inside");
 
     for (uint32_t t = 0; t < 40; t++)
@@ -209,7 +210,7 @@ static void test_intervals(void)
     octaves = log2((1 + 512.) / (1 + 128.));
     is_near(cost->lookup_error.frac, pow(1.1, 1 + octaves) - 1, 1e-9,
             "wider by the octaves of the slowest GPU");
-    is_str(cost->lookup_error.of, "100 samples (all), widened",
+    is_str(cost->lookup_error.ground, "100 samples (all), widened",
            "the text says so");
     is_near(cost->lookup_error.pair_frac, pow(1.14, 1 + octaves) - 1, 1e-9,
             "and so are differences");

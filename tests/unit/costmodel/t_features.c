@@ -84,19 +84,20 @@ static void test_sets(void)
 
     feature_set_init(&set, FEATURES_PUBLISHED);
     is_i64(set.n, 20, "the published set has 20 features");
-    is_str(set.at[0].name, "bin_0", "bin_0 first");
-    is_str(set.at[19].name, "row", "row last");
+    is_str(set.items[0].name, "bin_0", "bin_0 first");
+    is_str(set.items[19].name, "row", "row last");
     feature_set_init(&set, FEATURES_ROOFLINE);
     is_i64(set.n, 20, "a net on a roofline has 20 features");
-    is_str(set.at[0].name, "log2_dim", "log2_dim first");
-    is_str(set.at[19].name, "hot_issue", "hot_issue last");
+    is_str(set.items[0].name, "log2_dim", "log2_dim first");
+    is_str(set.items[19].name, "hot_issue", "hot_issue last");
     feature_set_init(&set, FEATURES_STANDARD);
-    is_str(set.at[set.n - 1].name, "has_state", "no parts without a roofline");
+    is_str(set.items[set.n - 1].name, "has_state",
+           "no parts without a roofline");
     for (unsigned i = 0; i < set.n; i++)
-        if (!feature_set_add(&again, set.at[i].name))
+        if (!feature_set_add(&again, set.items[i].name))
             break;
     for (unsigned i = 0; i < set.n; i++)
-        is_same = is_same && again.at[i].id == set.at[i].id;
+        is_same = is_same && again.items[i].id == set.items[i].id;
     ok(again.n == set.n && is_same, "a set is its names");
     ok(!feature_set_add(&again, "share_3"), "no feature twice");
     ok(!feature_set_add(&again, "share_17"), "no unknown feature");

@@ -118,7 +118,7 @@ static const char *roofline_walk(const struct gpu_spec *figures, size_t n,
                         "rows %.4g, power %.3g",
                         off, estimate.gpu.launch_us, estimate.gpu.row_cycles,
                         estimate.gpu.dram_gbps, estimate.gpu.hot_rows,
-                        estimate.totals.at[0].power);
+                        estimate.totals.items[0].power);
 }
 
 static const char *const want[] = {

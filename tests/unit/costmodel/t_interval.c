@@ -117,10 +117,10 @@ static void test_by_class(void)
             few->pair_error_frac / 2, 1e-12, "and those of pairs");
     is_i64((int64_t)usual->n, 29, "the class counts its samples");
     is_near(usual->error_frac, 0.0026, 1e-12, "the 27th of 29");
-    ok(interval_find(&intervals, "wide rows") == intervals.at &&
-           intervals.at[0].n == 63,
+    ok(interval_find(&intervals, "wide rows") == intervals.items &&
+           intervals.items[0].n == 63,
        "14 have no interval of their own, but that of all");
-    is_near(intervals.at[0].error_frac, 1, 1e-12,
+    is_near(intervals.items[0].error_frac, 1, 1e-12,
             "the interval of all includes them");
     intervals.n = 0;
     ok(!interval_find(&intervals, INTERVAL_ALL), "none where there are none");
@@ -143,13 +143,14 @@ static void test_pairs(void)
     }
     intervals = make(&said);
     is_i64((int64_t)intervals.n, 3, "three intervals");
-    ok(intervals.at[1].error_frac >= 0.47 && intervals.at[2].error_frac >= 0.47,
+    ok(intervals.items[1].error_frac >= 0.47 &&
+           intervals.items[2].error_frac >= 0.47,
        "times are off by a half");
-    is_near(intervals.at[1].pair_error_frac, 0.02, 1e-12,
+    is_near(intervals.items[1].pair_error_frac, 0.02, 1e-12,
             "pair error within one class");
-    is_near(intervals.at[2].pair_error_frac, 0.02, 1e-12,
+    is_near(intervals.items[2].pair_error_frac, 0.02, 1e-12,
             "pair error within the other class");
-    is_near(intervals.at[0].pair_error_frac, 1.5 * 1.5 * 1.02 - 1, 1e-12,
+    is_near(intervals.items[0].pair_error_frac, 1.5 * 1.5 * 1.02 - 1, 1e-12,
             "pair error of all classes");
     said.n = 14;
     intervals = make(&said);
@@ -167,7 +168,7 @@ static void test_below_zero(void)
         add(&said, &kinds[7], 1, -1);
     intervals = make(&said);
     is_i64((int64_t)intervals.n, 2, "an interval all the same");
-    is_near(intervals.at[0].error_frac, 1e6, 1e-3, "as wide as they get");
+    is_near(intervals.items[0].error_frac, 1e6, 1e-3, "as wide as they get");
     ok(interval_error(1, NAN) <= 1e6, "NaN is accepted, too");
 }
 
@@ -203,8 +204,8 @@ static void test_conformal(void)
                 }
                 said.n = n;
                 intervals = make(&said);
-                n_within +=
-                    interval_error(said.ms[n], 1) <= intervals.at[0].error_frac;
+                n_within += interval_error(said.ms[n], 1) <=
+                            intervals.items[0].error_frac;
             }
             ok(fabs((double)n_within / (double)n_draws - 0.9) <
                    3.2 * sqrt(0.9 * 0.1 / (double)n_draws),

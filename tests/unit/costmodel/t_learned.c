@@ -263,15 +263,15 @@ static void test_error(const struct model *trained, struct arena *arena)
     ok(error.frac == 0, "nothing is known of a model without intervals");
 
     model.intervals.n = 2;
-    model.intervals.at[0] =
+    model.intervals.items[0] =
         (struct interval){"all", "held-out samples", 20, 0.25, 0.375, 0};
-    model.intervals.at[1] =
+    model.intervals.items[1] =
         (struct interval){"usual", "held-out samples", 15, 0.5, 0.5, 0};
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->cost.lookup_error;
     is_near(error.frac, 0.25, 0, "error of the class 'all'");
     is_near(error.pair_frac, 0.375, 0, "error of pairs");
-    is_str(error.of, "20 held-out samples (all)", "the samples are named");
+    is_str(error.ground, "20 held-out samples (all)", "the samples are named");
 
     problem.cluster.gpu = "h200";
     error = open_model(model_path, &problem, arena)->cost.lookup_error;

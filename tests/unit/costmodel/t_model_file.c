@@ -38,11 +38,11 @@ static void small_model(struct model *model, struct arena *arena)
                      .n_held_out = 10,
                      .measured_from = "2026-11-20T10:00:00Z",
                      .measured_to = "2026-11-20T11:00:00Z"},
-        .estimate = {.totals = {.at = {{.mean = 1.0 / 9,
-                                        .std = 0.5,
-                                        .max = 20,
-                                        .rate_ms = 1e-300},
-                                       {.mean = 3, .std = 5e-324}}},
+        .estimate = {.totals = {.items = {{.mean = 1.0 / 9,
+                                           .std = 0.5,
+                                           .max = 20,
+                                           .rate_ms = 1e-300},
+                                          {.mean = 3, .std = 5e-324}}},
                      .base_ms = 0.125,
                      .ratio_min = 0.5,
                      .ratio_max = 2},
@@ -67,10 +67,10 @@ static void small_model(struct model *model, struct arena *arena)
     total_set_add(&model->estimate.totals, "gather_kib");
     total_set_add(&model->estimate.totals, "tables");
     for (unsigned f = 0; f < 3; f++) {
-        model->features.at[f].mean = f / 7.0;
-        model->features.at[f].std = 1 + f;
-        model->features.at[f].min = -1e300;
-        model->features.at[f].max = 5e-324;
+        model->features.items[f].mean = f / 7.0;
+        model->features.items[f].std = 1 + f;
+        model->features.items[f].min = -1e300;
+        model->features.items[f].max = 5e-324;
     }
     rng_init(&rng, 3, 0);
     mlp_init(&model->mlp, &shape, arena);
@@ -92,10 +92,10 @@ static void test_round_trip(void)
         return;
     is_str(again.setting.device, model.setting.device, "device");
     is_i64((int64_t)again.ranges.n, 2, "ranges");
-    is_i64(again.ranges.at[0].precision, PRECISION_FP16, "precision");
-    is_i64(again.ranges.at[1].optimizer, OPTIMIZER_ADAM, "optimizer");
-    is_i64(again.ranges.at[1].batch_min, 1024, "smallest batch");
-    is_i64((int64_t)again.ranges.at[0].n_samples, 80, "samples of a range");
+    is_i64(again.ranges.items[0].precision, PRECISION_FP16, "precision");
+    is_i64(again.ranges.items[1].optimizer, OPTIMIZER_ADAM, "optimizer");
+    is_i64(again.ranges.items[1].batch_min, 1024, "smallest batch");
+    is_i64((int64_t)again.ranges.items[0].n_samples, 80, "samples of a range");
     is_i64((int64_t)again.n_environments, 2, "environments");
     is_str(environment_text(&again.environments[0], &arena),
            "host gpu7, driver 570.86.15, CUDA 12.8", "one");
@@ -104,29 +104,30 @@ static void test_round_trip(void)
     is_i64((int64_t)again.environments[1].n_samples, 30, "its samples");
     is_i64(again.format, MODEL_VERSION, "format");
     is_i64(again.estimate.totals.n, 2, "totals");
-    is_str(again.estimate.totals.at[0].name, "gather_kib", "a total");
-    is_near(again.estimate.totals.at[0].rate_ms, 1e-300, 0, "its rate");
-    is_near(again.estimate.totals.at[0].mean, 1.0 / 9, 0,
+    is_str(again.estimate.totals.items[0].name, "gather_kib", "a total");
+    is_near(again.estimate.totals.items[0].rate_ms, 1e-300, 0, "its rate");
+    is_near(again.estimate.totals.items[0].mean, 1.0 / 9, 0,
             "the mean of its logarithm");
     is_near(again.estimate.ratio_max, 2, 0, "the largest ratio");
     is_i64((int64_t)again.training.seed, 9000000000000000, "seed");
     is_i64(again.features.n, 3, "features");
-    is_str(again.features.at[1].name, "share_3", "a feature");
-    is_near(again.features.at[2].mean, 2 / 7.0, 0, "its mean, to the last bit");
-    is_near(again.features.at[1].max, 5e-324, 0,
+    is_str(again.features.items[1].name, "share_3", "a feature");
+    is_near(again.features.items[2].mean, 2 / 7.0, 0,
+            "its mean, to the last bit");
+    is_near(again.features.items[1].max, 5e-324, 0,
             "the smallest number there is");
     is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
     is_i64((int64_t)again.errors.n, 1, "errors");
-    ok(isnan(again.errors.at[0].kendall_tau), "a tau that is not known");
+    ok(isnan(again.errors.items[0].kendall_tau), "a tau that is not known");
     is_i64((int64_t)again.intervals.n, 2, "intervals");
-    ok(again.intervals.at[0].n == 90 &&
-           again.intervals.at[0].error_frac == 1.0 / 7 &&
-           again.intervals.at[0].pair_error_frac == 0.2,
+    ok(again.intervals.items[0].n == 90 &&
+           again.intervals.items[0].error_frac == 1.0 / 7 &&
+           again.intervals.items[0].pair_error_frac == 0.2,
        "one");
-    is_str(again.intervals.at[1].class, "wide rows",
+    is_str(again.intervals.items[1].class, "wide rows",
            "the class of an interval");
-    is_str(again.intervals.at[1].of, "held-out samples", "and of what");
-    is_near(again.estimate.totals.at[0].max, 20, 0, "the most of a total");
+    is_str(again.intervals.items[1].ground, "held-out samples", "and of what");
+    is_near(again.estimate.totals.items[0].max, 20, 0, "the most of a total");
     ok(!memcmp(again.mlp.params, model.mlp.params,
                model.mlp.n_params * sizeof(float)),
        "weights");
@@ -163,10 +164,11 @@ static void test_files(void)
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
     ok(!model_load(&again, path, &arena, &err), "loaded%s", err.msg);
     ok(again.hash == model.hash, "the hash is that of the file");
-    model.features.at[0].std = 0;
+    model.features.items[0].std = 0;
     ok(model_save(&model, path, &err) == -1 && err.code == ERR_INPUT,
        "a model that could not be loaded is not saved: %s", err.msg);
-    ok(!model_load(&again, path, &arena, &err) && again.features.at[0].std > 0,
+    ok(!model_load(&again, path, &arena, &err) &&
+           again.features.items[0].std > 0,
        "the old file is unchanged");
     unlink(path);
     ok(model_load(&again, path, &arena, &err) && err.code == ERR_IO,
@@ -370,9 +372,9 @@ static void test_version_1(void)
         return;
     is_i64(model.format, 1, "says so");
     is_i64((int64_t)model.ranges.n, 1, "one setting is a range of one");
-    ok(model.ranges.at[0].batch_min == model.ranges.at[0].batch_max &&
-           model.ranges.at[0].batch_min > 0,
-       "batch %u", model.ranges.at[0].batch_min);
+    ok(model.ranges.items[0].batch_min == model.ranges.items[0].batch_max &&
+           model.ranges.items[0].batch_min > 0,
+       "batch %u", model.ranges.items[0].batch_min);
     is_i64(model.estimate.totals.n, 0, "no estimate");
     model_to_bytes(&model, &data, &len, &arena);
     ok(!model_parse(&again, data, len, "m", &arena, &err),
@@ -422,7 +424,7 @@ static void test_ranges(void)
     setting.optimizer = OPTIMIZER_ADAGRAD;
     range_list_add(&model.ranges, &setting);
     is_i64((int64_t)model.ranges.n, 2, "a range for each pair");
-    is_i64((int64_t)model.ranges.at[0].n_samples, 3, "samples of the first");
+    is_i64((int64_t)model.ranges.items[0].n_samples, 3, "samples of the first");
     ok(model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 1024) &&
            model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 3000) &&
            model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 4096),

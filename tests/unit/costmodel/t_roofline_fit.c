@@ -57,7 +57,7 @@ static void test_fit(const struct gpu_spec *h100)
     is_near(slow.dram_gbps / found.gpu.dram_gbps, 1, 0.15, "its memory");
     is_near(found.gpu.hot_rows / slow.hot_rows, 1, 0.15, "its hot rows");
     for (unsigned k = 0; k < found.totals.n; k++)
-        most = fmax(most, fabs(found.totals.at[k].power));
+        most = fmax(most, fabs(found.totals.items[k].power));
     ok(most < 0.03, "without powers, at most %.4f", most);
     for (size_t i = 0; i < N_SAMPLES; i += 10)
         samples[i].total.median_ms *= 20;
@@ -67,7 +67,7 @@ static void test_fit(const struct gpu_spec *h100)
     samples = estimated_samples(h100, 1, &arena);
     ok(fit(&same, h100, samples, 1) < 1e-9, "one sample of an H100");
     is_near(same.gpu.launch_us / h100->launch_us, 1, 1e-3, "leaves it one");
-    is_near(same.totals.at[0].power, 0, 1e-3, "as it is");
+    is_near(same.totals.items[0].power, 0, 1e-3, "as it is");
     is_near(same.gpu.hot_rows, 0, 1e-3, "also in hot rows");
 }
 
@@ -80,16 +80,16 @@ static void test_powers(const struct gpu_spec *h100)
     struct feature_input input;
 
     total_set_add(&estimate.totals, "lookups");
-    estimate.totals.at[0].mean = 10;
-    estimate.totals.at[0].min = 8;
-    estimate.totals.at[0].max = 12;
+    estimate.totals.items[0].mean = 10;
+    estimate.totals.items[0].min = 8;
+    estimate.totals.items[0].max = 12;
     feature_input_of_sample(&input, sample->setting, &sample->tables[0]);
     estimate_fill(&estimate, &input, sums);
     is_i64((int64_t)estimate_width(&estimate), 1 + FUSED_LANES, "width");
     is_near(sums[0], input.n_lookups, 0, "the total comes first");
     sums[0] = 4095;
     ms[0] = estimate_ms(&estimate, sums);
-    estimate.totals.at[0].power = 0.5;
+    estimate.totals.items[0].power = 0.5;
     ms[1] = estimate_ms(&estimate, sums);
     sums[0] = 1e9;
     ms[2] = estimate_ms(&estimate, sums);
@@ -183,11 +183,11 @@ static void test_prices(const struct gpu_spec *h100)
                   &options, &arena, &err),
        "fitted%s", err.msg);
     model.estimate.gpu = *h100;
-    model.estimate.totals.at[0].power = 0;
+    model.estimate.totals.items[0].power = 0;
     model.floor_gbps = 0;
     model.setting.device = "fbgemm:NVIDIA H100 80GB HBM3";
     model.choice = (struct error_list){
-        .at = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}}, .n = 1};
+        .items = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}}, .n = 1};
     model.training.n_folds = 10;
     close(mkstemp(path));
     ok(!save(&model, path, &bytes, &len) &&
@@ -286,7 +286,7 @@ static void test_net(const struct gpu_spec *h100)
     if (!ok(!train_fit(&model, samples, N_SAMPLES, &options, &arena, &err),
             "a net on it%s", err.msg))
         return;
-    is_str(model.features.at[model.features.n - 1].name, "hot_issue",
+    is_str(model.features.items[model.features.n - 1].name, "hot_issue",
            "sees parts of the roofline");
     is_i64((int64_t)model.training.n_train, N_SAMPLES * 9 / 10,
            "learns from all that are not held out");
@@ -401,7 +401,7 @@ static void test_figures(const struct gpu_spec *h100)
     if (!ok(!train_fit(&model, samples, N_SAMPLES, &options, &arena, &err),
             "fitted%s", err.msg))
         return;
-    model.estimate.totals.at[0].power = 0;
+    model.estimate.totals.items[0].power = 0;
     model.floor_gbps = 0;
     model.setting.device = "fbgemm:NVIDIA H100 80GB HBM3";
     phases_of(roofline_oracle(h100, &problem, &arena), usual);
@@ -493,10 +493,10 @@ static void test_choice(const struct gpu_spec *h100)
     is_i64((int64_t)model_kind(&model), MODEL_ROOFLINE,
            "few samples make a roofline");
     is_i64((int64_t)model.choice.n, 1, "and no net is tried");
-    is_i64((int64_t)model.choice.at[0].n, N_SAMPLES * 9 / 10,
+    is_i64((int64_t)model.choice.items[0].n, N_SAMPLES * 9 / 10,
            "all cases except the held-out ones judge");
-    ok(model.choice.at[0].mape < 0.03, "well: %.2f %%",
-       100 * model.choice.at[0].mape);
+    ok(model.choice.items[0].mape < 0.03, "well: %.2f %%",
+       100 * model.choice.items[0].mape);
     is_str(model.estimate.gpu.name, "h100",
            "the GPU that explains the samples");
     ok(train_choose(&model, samples, 7, &options, &arena, &err) != 0, "seven");

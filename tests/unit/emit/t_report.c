@@ -270,7 +270,7 @@ static void test_errors(void)
 
     is_not_in(report_of(&plan), "within");
     plan.cost.lookup_error =
-        (struct cost_error){.frac = 0.2, .of = "12 samples"};
+        (struct cost_error){.frac = 0.2, .ground = "12 samples"};
     text = report_of(&plan);
     is_in(text, "        look-ups within 20 %: nine in ten of 12 samples\n");
     is_not_in(text, "+-");

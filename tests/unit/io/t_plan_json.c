@@ -192,7 +192,7 @@ static bool same_device(const struct device_cost *a,
 
 static bool same_error(const struct cost_error *a, const struct cost_error *b)
 {
-    return same_double(a->frac, b->frac) && same_text(a->of, b->of);
+    return same_double(a->frac, b->frac) && same_text(a->ground, b->ground);
 }
 
 static bool same_plan(const struct plan *a, const struct plan *b)
@@ -255,7 +255,7 @@ static void test_full(void)
        "without one that of the name");
     ok(plan.cost.basis == BASIS_MODELLED, "basis");
     is_near(plan.cost.lookup_error.frac, 0.25, 0, "error of look-ups");
-    is_str(plan.cost.lookup_error.of, "8 samples", "and of what");
+    is_str(plan.cost.lookup_error.ground, "8 samples", "and of what");
     is_near(plan.cost.exchange_error.frac, 0.5, 0, "error of exchanges");
     ok(plan.cost.n_outside == 2 && !plan.cost.outside[1].table &&
            plan.cost.outside[1].least == 128 &&

@@ -116,12 +116,12 @@ static bool spoil_width(struct assignment *assignment, uint32_t piece)
 {
     const struct piece_type *type =
         &assignment->space->types[assignment->pieces[piece].type];
-    const struct unit *of = &assignment->space->units[type->unit];
+    const struct unit *unit = &assignment->space->units[type->unit];
 
     if (!(type->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
-        of->columns == NO_TYPE || type->width == of->width_step)
+        unit->columns == NO_TYPE || type->width == unit->width_step)
         return false;
-    assignment->pieces[piece].type = of->columns;
+    assignment->pieces[piece].type = unit->columns;
     return true;
 }
 

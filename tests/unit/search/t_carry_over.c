@@ -71,9 +71,9 @@ static void close_scene(struct scene *scene)
 static void put(struct evaluator *evaluator, const struct scene *scene,
                 uint32_t way)
 {
-    const struct unit *of = &scene->space.units[scene->last];
+    const struct unit *unit = &scene->space.units[scene->last];
     const struct sharding *sharding =
-        scene->is_new ? &of->shardings[way] : NULL;
+        scene->is_new ? &unit->shardings[way] : NULL;
     struct rng rng;
 
     candidate_clear(&evaluator->candidate);
@@ -83,7 +83,7 @@ static void put(struct evaluator *evaluator, const struct scene *scene,
                 &rng);
     else
         candidate_add(&evaluator->candidate,
-                      (struct change){.type = of->whole, .device = way});
+                      (struct change){.type = unit->whole, .device = way});
 }
 
 static bool is_better(double excess, double total_ms,
@@ -96,7 +96,7 @@ static bool is_better(double excess, double total_ms,
 
 static void try_scene(struct scene *scene, struct tally *tally)
 {
-    const struct unit *of = &scene->space.units[scene->last];
+    const struct unit *unit = &scene->space.units[scene->last];
     struct snapshot others = {0};
     struct evaluator evaluator;
 
@@ -121,11 +121,11 @@ static void try_scene(struct scene *scene, struct tally *tally)
     /* column shardings are skipped, because rebuild() distributes their pieces
      * at random */
     for (uint32_t way = 0;
-         way < (scene->is_new ? of->n_shardings : scene->space.n_devices);
+         way < (scene->is_new ? unit->n_shardings : scene->space.n_devices);
          way++) {
         double total_ms;
 
-        if (scene->is_new && of->shardings[way].kind == SHARDING_COLUMNS)
+        if (scene->is_new && unit->shardings[way].kind == SHARDING_COLUMNS)
             continue;
         put(&evaluator, scene, way);
         total_ms = evaluator_price(&evaluator);

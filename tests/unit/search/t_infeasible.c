@@ -526,7 +526,7 @@ static void check_one_row(void)
         random_oracle_init(&oracle, &problem, &rng);
         ok(infeasible_check(&problem, &oracle.base, SHARD_ALL_KINDS, NULL,
                             &err) &&
-               !strcmp(err.shortage.of, "table") &&
+               !strcmp(err.shortage.subject, "table") &&
                err.shortage.need_bytes > err.shortage.have_bytes &&
                strstr(err.msg, "input)"),
            "one row, kinds %x: %s", kinds[i], err.msg);

@@ -41,10 +41,11 @@ static void rebuild_some(struct site *site, bool pours)
         order[i] = i;
     rng_shuffle(&site->rng, order, SCENE_TABLES);
     for (uint32_t i = 0; i < n; i++) {
-        const struct unit *of = &site->scene.space.units[order[i]];
+        const struct unit *unit = &site->scene.space.units[order[i]];
 
         shardings[i] =
-            &of->shardings[pours ? 0 : rng_draw(&site->rng, of->n_shardings)];
+            &unit->shardings[pours ? 0
+                                   : rng_draw(&site->rng, unit->n_shardings)];
     }
     candidate_clear(&site->evaluator.candidate);
     rebuild(&site->evaluator.candidate, &site->evaluator.assignment, shardings,

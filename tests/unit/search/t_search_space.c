@@ -159,14 +159,14 @@ static bool is_off(double bytes, const struct sharding *sharding)
 static void check_sharding(const struct search_space *space, uint32_t unit,
                            const struct sharding *sharding, struct tally *tally)
 {
-    const struct unit *of = &space->units[unit];
+    const struct unit *entry = &space->units[unit];
     struct shard shards[MAX_PIECES];
     double ms = 0, bytes = 0, peak_ms = 0;
     uint64_t peak_bytes = 0;
 
     list_shards(shards, space, unit, sharding);
     tally->n_shardings[sharding->kind]++;
-    tally->n_torn += is_torn(shards, sharding->n_pieces, of->first);
+    tally->n_torn += is_torn(shards, sharding->n_pieces, entry->first);
     for (uint32_t i = 0; i < sharding->n_pieces; i++) {
         const uint32_t p = sharding_piece(space, sharding, i).type;
         const struct piece_type *type = &space->types[p];
@@ -174,22 +174,23 @@ static void check_sharding(const struct search_space *space, uint32_t unit,
             type->is_empty ? 0 : shard_memory(space->problem, &shards[i]).total;
 
         ms += space->standalone_ms[p];
-        bytes += of->n_tables == 1 && sharding->kind == SHARDING_ROWS
+        bytes += entry->n_tables == 1 && sharding->kind == SHARDING_ROWS
                      ? (double)all_bytes
                      : (double)type->bytes;
         peak_ms = fmax(peak_ms, space->standalone_ms[p]);
         peak_bytes = type->bytes > peak_bytes ? type->bytes : peak_bytes;
         /* a piece type of blocks counts the bytes of its hottest block */
-        tally->n_bytes += of->n_tables == 1 && (shard_cuts_rows(type->kind)
-                                                    ? type->bytes < all_bytes
-                                                    : type->bytes != all_bytes);
+        tally->n_bytes +=
+            entry->n_tables == 1 &&
+            (shard_cuts_rows(type->kind) ? type->bytes < all_bytes
+                                         : type->bytes != all_bytes);
         tally->n_device += !is_right_device(space, unit, sharding, i);
         tally->n_movable +=
             space_can_move(space, p) !=
-            (sharding->kind != SHARDING_REPLICA && of->pin < 0 &&
+            (sharding->kind != SHARDING_REPLICA && entry->pin < 0 &&
              (sharding->kind != SHARDING_ROWS ||
               space->oracle->row_cut == ROW_CUT_ANY));
-        tally->n_figure += !(type->kind & of->kinds) || type->unit != unit ||
+        tally->n_figure += !(type->kind & entry->kinds) || type->unit != unit ||
                            !is_sharding_of(space, p, sharding) ||
                            shards[i].kind != type->kind;
     }
@@ -199,7 +200,7 @@ static void check_sharding(const struct search_space *space, uint32_t unit,
         peak_bytes != sharding->peak_bytes ||
         (sharding->kind == SHARDING_ROWS &&
          sharding->n_pieces != sharding->n_blocks * sharding->n_ranges);
-    check_ranks(space, of, sharding, tally);
+    check_ranks(space, entry, sharding, tally);
     tally->n_host += sharding->fills_host;
     tally->n_sorts += sharding->last - sharding->type > 1;
 }
@@ -237,26 +238,27 @@ static void check_part(const struct search_space *space,
 static void check_widths(const struct search_space *space, uint32_t unit,
                          struct tally *tally)
 {
-    const struct unit *of = &space->units[unit];
-    const uint32_t dim = of->first->dim;
+    const struct unit *entry = &space->units[unit];
+    const uint32_t dim = entry->first->dim;
 
     for (uint32_t width = 1; width <= dim; width++) {
         const uint32_t p = space_type_of_width(space, unit, width);
-        const bool is_cut = of->columns != NO_TYPE && width < dim &&
-                            width % of->width_step == 0;
+        const bool is_cut = entry->columns != NO_TYPE && width < dim &&
+                            width % entry->width_step == 0;
 
         tally->n_width += (p != NO_TYPE) !=
-                          (is_cut || (width == dim && of->whole != NO_TYPE));
+                          (is_cut || (width == dim && entry->whole != NO_TYPE));
         if (p == NO_TYPE)
             continue;
         tally->n_width +=
             space->types[p].width != width || space->types[p].unit != unit ||
             space->types[p].kind != (is_cut ? SHARD_COLUMN : SHARD_TABLE);
         tally->n_width +=
-            is_cut && (space_joined_type(space, p, p) !=
-                           space_type_of_width(space, unit, 2 * width) ||
-                       width < problem_min_width(space->problem) ||
-                       space_width_steps(space, p) != width / of->width_step);
+            is_cut &&
+            (space_joined_type(space, p, p) !=
+                 space_type_of_width(space, unit, 2 * width) ||
+             width < problem_min_width(space->problem) ||
+             space_width_steps(space, p) != width / entry->width_step);
     }
 }
 
@@ -265,32 +267,33 @@ static void check_widths(const struct search_space *space, uint32_t unit,
 static void check_shardings(const struct search_space *space, uint32_t unit,
                             struct rng *rng, struct tally *tally)
 {
-    const struct unit *of = &space->units[unit];
-    const uint32_t n = 40 * of->n_shardings;
+    const struct unit *entry = &space->units[unit];
+    const uint32_t n = 40 * entry->n_shardings;
     /* even column cuts: 2, 3, ... up to the number of devices */
     uint32_t n_even = 0;
-    unsigned *n_drawn = mem_alloc(of->n_shardings, sizeof(*n_drawn));
+    unsigned *n_drawn = mem_alloc(entry->n_shardings, sizeof(*n_drawn));
 
-    for (uint32_t f = 0; f < of->n_shardings; f++) {
+    for (uint32_t f = 0; f < entry->n_shardings; f++) {
         n_drawn[f] = 0;
-        for (uint32_t i = 0; i < of->shardings[f].n_pieces; i++)
+        for (uint32_t i = 0; i < entry->shardings[f].n_pieces; i++)
             tally->n_now += !is_sharding_of(
-                space, sharding_piece(space, &of->shardings[f], i).type,
-                &of->shardings[f]);
+                space, sharding_piece(space, &entry->shardings[f], i).type,
+                &entry->shardings[f]);
     }
     for (uint32_t i = 0; i < n; i++)
-        n_drawn[sharding_draw(space, unit, rng) - of->shardings]++;
-    for (uint32_t f = 0; f < of->n_shardings; f++) {
-        n_even += of->shardings[f].kind == SHARDING_COLUMNS;
+        n_drawn[sharding_draw(space, unit, rng) - entry->shardings]++;
+    for (uint32_t f = 0; f < entry->n_shardings; f++) {
+        n_even += entry->shardings[f].kind == SHARDING_COLUMNS;
         tally->n_undrawn += !n_drawn[f];
-        tally->n_rare += (of->shardings[f].kind == SHARDING_WHOLE ||
-                          of->shardings[f].kind == SHARDING_REPLICA) &&
+        tally->n_rare += (entry->shardings[f].kind == SHARDING_WHOLE ||
+                          entry->shardings[f].kind == SHARDING_REPLICA) &&
                          n_drawn[f] < n / 6;
     }
-    if (of->columns != NO_TYPE && of->device == NO_PIECE)
-        tally->n_undrawn += n_even + 1 != (of->n_width_steps < space->n_devices
-                                               ? of->n_width_steps
-                                               : space->n_devices);
+    if (entry->columns != NO_TYPE && entry->device == NO_PIECE)
+        tally->n_undrawn +=
+            n_even + 1 != (entry->n_width_steps < space->n_devices
+                               ? entry->n_width_steps
+                               : space->n_devices);
     mem_free(n_drawn);
 }
 

@@ -108,8 +108,8 @@ static void check_given_up(enum scene_sort sort)
        "which asks for more devices: %g, %g", (double)n_some,
        (double)(n_devices_asked - n_some));
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        const struct assignment *a = &some.all[c].at.assignment;
-        const struct assignment *b = &all.all[c].at.assignment;
+        const struct assignment *a = &some.all[c].evaluator.assignment;
+        const struct assignment *b = &all.all[c].evaluator.assignment;
 
         n_alike += a->n_pieces == b->n_pieces && a->total_ms == b->total_ms;
     }
@@ -160,7 +160,7 @@ static void look_at_ladder(struct look *look)
     }
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
         look->were[c] = chains[c];
-    look->cold_ms += chains[0]->at.assignment.total_ms;
+    look->cold_ms += chains[0]->evaluator.assignment.total_ms;
 }
 
 /* Checks that all chains have the same temperature, and that it falls by the
@@ -182,7 +182,7 @@ static void look_at_cooling(struct look *look, uint64_t n_done)
 static void look_at_chain(struct look *look, unsigned c)
 {
     const struct chain *chain = &look->temper.all[c];
-    const struct assignment *assignment = &chain->at.assignment;
+    const struct assignment *assignment = &chain->evaluator.assignment;
     unsigned n_seen = 0;
 
     for (unsigned i = 0; i < TEMPER_CHAINS; i++)
@@ -256,7 +256,7 @@ static void check_ladder(enum scene_sort sort)
  * when the chain started. */
 static double imbalance_ms(const struct chain *chain)
 {
-    const struct assignment *assignment = &chain->at.assignment;
+    const struct assignment *assignment = &chain->evaluator.assignment;
     double sum_ms = 0;
 
     for (uint32_t i = 0; i < assignment->n_devices * assignment->n_terms; i++)
@@ -312,9 +312,10 @@ static void check_turns(void)
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         const double want_ms = starts[c % 2].total_ms;
 
-        n_astray += differs(temper.all[c].at.assignment.total_ms, want_ms) ||
-                    differs(temper.all[c].best.total_ms, want_ms);
-        n_of_mix[temper.all[c].at.assignment.mix]++;
+        n_astray +=
+            differs(temper.all[c].evaluator.assignment.total_ms, want_ms) ||
+            differs(temper.all[c].best.total_ms, want_ms);
+        n_of_mix[temper.all[c].evaluator.assignment.mix]++;
     }
     is_i64(n_astray, 0, "chains take starts in turn");
     for (unsigned i = 0; i < N_MOVE_MIXES; i++)
@@ -323,8 +324,8 @@ static void check_turns(void)
     temper_start(&temper, starts, 1);
     (void)temper_anneal(&temper, N_STEPS, 0.05);
     for (unsigned c = N_MOVE_MIXES; c < TEMPER_CHAINS; c++)
-        n_alike += temper.all[c].at.n_priced ==
-                   temper.all[c - N_MOVE_MIXES].at.n_priced;
+        n_alike += temper.all[c].evaluator.n_priced ==
+                   temper.all[c - N_MOVE_MIXES].evaluator.n_priced;
     ok(n_alike < 2, "%u chains of one mix draw like the one before", n_alike);
     for (unsigned i = 0; i < 2; i++)
         snapshot_release(&starts[i]);
@@ -355,7 +356,7 @@ static void check_excess(enum scene_sort sort)
     temper_start(&temper, &start, 1);
     (void)temper_anneal(&temper, N_STEPS, 0.001);
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        n_out += !(temper.all[c].at.assignment.excess > 0);
+        n_out += !(temper.all[c].evaluator.assignment.excess > 0);
     is_i64(n_out, TEMPER_CHAINS, "chains get out of that");
     snapshot_release(&start);
     temper_close(&temper);
@@ -368,9 +369,9 @@ static void check_excess(enum scene_sort sort)
 
 static double energy_of(const struct chain *chain, const struct scene *scene)
 {
-    return chain->at.assignment.total_ms + scene->space.tuning->excess_weight *
-                                               chain->at.assignment.excess *
-                                               chain->best.total_ms;
+    return chain->evaluator.assignment.total_ms +
+           scene->space.tuning->excess_weight *
+               chain->evaluator.assignment.excess * chain->best.total_ms;
 }
 
 /* Sets random energies of chains that do no steps. So one exchange can only
@@ -379,7 +380,7 @@ static void draw_energies(struct temper *temper, const struct scene *scene,
                           struct rng *rng)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        struct assignment *assignment = &temper->all[c].at.assignment;
+        struct assignment *assignment = &temper->all[c].evaluator.assignment;
 
         temper->chains[c] = &temper->all[c];
         assignment->total_ms =
