@@ -526,12 +526,12 @@ PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
     tests/bench/*.py tests/check/*.py) \
     $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
-CHECKS = format layers includes sizes headers pages names shell python tidy \
-    kernels
+CHECKS = format layers includes sizes headers plain words commits pages names \
+    shell python tidy kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
-	@.ci/deps check
+	@.ci/deps --missing check
 	@$(AGAIN) --keep-going --output-sync=target CUDA=0 run-check
 
 run-check: $(CHECKS:%=check-%)
@@ -560,6 +560,24 @@ check-sizes:
 check-headers:
 	@echo "  CHECK headers"
 	$(Q)CC='$(CC)' tests/check/headers.sh $(CPPFLAGS_ALL) -- $(H_FILES)
+
+# Texts that are held to plain English.
+PLAIN_FILES = $(shell git ls-files 'src/*' 'search/*' 'costmodel/*' \
+    'microbench/*' 'tests/*' 'man/*' '*.md' .ci/run .ci/deps Makefile \
+    2>/dev/null | grep -E '\.([chy]|cuh?|cpp|py|sh|sql|md|[157])$$|/[a-z]*$$|^M' | \
+    grep -v fuzz/corpus)
+check-plain:
+	@echo "  CHECK plain"
+	$(Q)tests/check/plain.py $(PLAIN_FILES)
+
+check-words:
+	@echo "  CHECK words"
+	$(Q)tests/check/words.sh $(filter-out tests/%,$(C_FILES) $(H_FILES) \
+	    $(CU_FILES))
+
+check-commits:
+	@echo "  CHECK commits"
+	$(Q)tests/check/commits.sh
 
 check-pages: $(O)/neuroshard
 	@echo "  CHECK pages"

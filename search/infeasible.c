@@ -72,13 +72,13 @@ static const char *room(const struct search_space *space, uint64_t bytes,
                         bool for_tables, struct arena *arena)
 {
     const struct cluster *cluster = &space->problem->cluster;
-    const char *of = "";
+    const char *kind = "";
 
     for (uint32_t r = 0; r < cluster->n_devices; r++)
-        of = cluster->reserve_bytes[r] ? " unreserved" : of;
+        kind = cluster->reserve_bytes[r] ? " unreserved" : kind;
     if (for_tables && sample_memory(space->problem).total)
-        of = " left for tables";
-    return arena_printf(arena, "%s%s", size(bytes, arena), of);
+        kind = " left for tables";
+    return arena_printf(arena, "%s%s", size(bytes, arena), kind);
 }
 
 /*

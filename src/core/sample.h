@@ -135,14 +135,16 @@ struct sample_sink {
      * is stored already. NULL if runs are not resumed. */
     int (*has_comm)(void *ctx, const struct sample_setting *setting,
                     const struct comm_sample *sample);
-    /* find_canary gets the best time of the interference probe
+    /* find_interference_probe gets the best time of the interference probe
      * (device/interference_probe.h) on the setting's device with this version
-     * of the program, 0 if unknown. put_canary stores a better time. Both are
-     * NULL if the sink does not store them. */
-    int (*find_canary)(void *ctx, const struct sample_setting *setting,
-                       double *best_ms, struct err *err);
-    int (*put_canary)(void *ctx, const struct sample_setting *setting,
-                      double best_ms, struct err *err);
+     * of the program, 0 if unknown. put_interference_probe stores a better
+     * time. Both are NULL if the sink does not store them. */
+    int (*find_interference_probe)(void *ctx,
+                                   const struct sample_setting *setting,
+                                   double *best_ms, struct err *err);
+    int (*put_interference_probe)(void *ctx,
+                                  const struct sample_setting *setting,
+                                  double best_ms, struct err *err);
     /* Claims a case of the setting for this process: locks the case until
      * lock_release. If another process has claimed it, the lock stays empty.
      * NULL if no other process measures. */

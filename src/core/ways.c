@@ -281,7 +281,7 @@ static void find_moves(struct way_finder *finder)
 static void find_columns(struct way_finder *finder)
 {
     const struct table *table = &finder->problem->tables[finder->ways->table];
-    uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP;
+    uint32_t n_width_steps = table->dim / TABLE_COLUMN_STEP;
     uint32_t n = finder->problem->cluster.n_devices;
     uint32_t min_width = table_min_width(finder->problem, table);
     struct shard piece = finder->whole[0];
@@ -291,18 +291,18 @@ static void find_columns(struct way_finder *finder)
         return;
     piece.kind = SHARD_COLUMN;
     for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n &&
-                         n_quanta / k * TABLE_COLUMN_STEP >= min_width;
+                         n_width_steps / k * TABLE_COLUMN_STEP >= min_width;
          k *= 2) {
         const struct way_candidate *order;
         const char *gpus = "";
 
         piece.col_begin = 0;
-        piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
+        piece.col_end = TABLE_COLUMN_STEP * ((n_width_steps - 1) / k + 1);
         order = rank_devices(finder, cut(finder, &piece, 1));
         for (uint32_t i = 0; i < k; i++) {
-            uint32_t quanta = n_quanta / k + (i < n_quanta % k);
+            uint32_t width_steps = n_width_steps / k + (i < n_width_steps % k);
 
-            piece.col_end = piece.col_begin + TABLE_COLUMN_STEP * quanta;
+            piece.col_end = piece.col_begin + TABLE_COLUMN_STEP * width_steps;
             piece.device = order[i].device;
             come[i] = piece;
             piece.col_begin = piece.col_end;

@@ -162,9 +162,10 @@ int interference_probe_learn(struct interference_probe *interference,
                              const struct sample_setting *setting,
                              struct err *err)
 {
-    if (!sink->find_canary)
+    if (!sink->find_interference_probe)
         return 0;
-    if (sink->find_canary(sink->ctx, setting, &interference->taught_ms, err))
+    if (sink->find_interference_probe(sink->ctx, setting,
+                                      &interference->taught_ms, err))
         return -1;
     if (interference->taught_ms > 0)
         interference->best_ms =
@@ -177,11 +178,13 @@ int interference_probe_teach(struct interference_probe *interference,
                              const struct sample_setting *setting,
                              struct err *err)
 {
-    if (!sink->put_canary || (interference->taught_ms > 0 &&
-                              interference->best_ms >= interference->taught_ms))
+    if (!sink->put_interference_probe ||
+        (interference->taught_ms > 0 &&
+         interference->best_ms >= interference->taught_ms))
         return 0;
     interference->taught_ms = interference->best_ms;
-    return sink->put_canary(sink->ctx, setting, interference->best_ms, err);
+    return sink->put_interference_probe(sink->ctx, setting,
+                                        interference->best_ms, err);
 }
 
 int interference_probe_judge(struct interference_probe *interference,

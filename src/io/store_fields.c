@@ -119,7 +119,7 @@ static const struct store_column table_key_columns[] = {
     {"table_idx", MEMBER_U64, sizeof(uint64_t), .max = 1e6}};
 static const struct store_column moved_columns[] = {
     {"moved_bytes", MEMBER_REAL, 0, .max = 1e18}};
-static const struct store_column canary_columns[] = {
+static const struct store_column probe_columns[] = {
     {"best_ms", MEMBER_REAL, 0, .max = MAX_MS}};
 static const struct store_column flag_columns[] = {
     {"", MEMBER_U32, 0, .is_any = true}};
@@ -138,7 +138,7 @@ const struct store_list store_lists[] = {
     {"probe", "", ceiling_columns, 5},
     {"ceiling", "ceiling", ALL(ceiling_columns)},
     {"moved", "ceiling", ALL(moved_columns)},
-    {"canary", "canary", ALL(canary_columns)},
+    {"canary", "canary", ALL(probe_columns)},
     {"verdict", "", ALL(verdict_columns)},
     {"flag", "", ALL(flag_columns)},
     {0},

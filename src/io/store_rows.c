@@ -277,8 +277,9 @@ int store_comm_samples(struct store *store,
 
 #define ITS_VERSION "version = '" NEUROSHARD_VERSION "'"
 
-static int find_canary(void *store, const struct sample_setting *setting,
-                       double *best_ms, struct err *err)
+static int find_interference_probe(void *store,
+                                   const struct sample_setting *setting,
+                                   double *best_ms, struct err *err)
 {
     static const struct statement find = {
         .sql = "SELECT id, {canary} FROM canary WHERE ({machine}) = "
@@ -294,8 +295,9 @@ static int find_canary(void *store, const struct sample_setting *setting,
     return rc ? -1 : 0;
 }
 
-static int put_canary(void *store, const struct sample_setting *setting,
-                      double best_ms, struct err *err)
+static int put_interference_probe(void *store,
+                                  const struct sample_setting *setting,
+                                  double best_ms, struct err *err)
 {
     static const struct statement put = {
         .sql =
@@ -328,14 +330,15 @@ static int claim_case(void *ctx, const struct sample_setting *setting,
 
 struct sample_sink store_sink(struct store *store)
 {
-    return (struct sample_sink){.ctx = store,
-                                .put = put_sample,
-                                .put_comm = put_comm,
-                                .has = has_sample,
-                                .has_comm = has_comm,
-                                .find_canary = find_canary,
-                                .put_canary = put_canary,
-                                .claim = claim_case};
+    return (struct sample_sink){
+        .ctx = store,
+        .put = put_sample,
+        .put_comm = put_comm,
+        .has = has_sample,
+        .has_comm = has_comm,
+        .find_interference_probe = find_interference_probe,
+        .put_interference_probe = put_interference_probe,
+        .claim = claim_case};
 }
 
 /* --- ceilings --- */

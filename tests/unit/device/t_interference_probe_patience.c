@@ -60,16 +60,18 @@ static unsigned measure(struct interference_probe *interference,
     return n;
 }
 
-static int find_canary(void *ctx, const struct sample_setting *setting,
-                       double *best_ms, struct err *err)
+static int find_interference_probe(void *ctx,
+                                   const struct sample_setting *setting,
+                                   double *best_ms, struct err *err)
 {
     (void)setting, (void)err;
     *best_ms = *(double *)ctx;
     return 0;
 }
 
-static int put_canary(void *ctx, const struct sample_setting *setting,
-                      double best_ms, struct err *err)
+static int put_interference_probe(void *ctx,
+                                  const struct sample_setting *setting,
+                                  double best_ms, struct err *err)
 {
     (void)setting, (void)err;
     ok(*(double *)ctx == 0 || best_ms < *(double *)ctx, "it is better");
@@ -83,8 +85,10 @@ static void test_steady(struct device *device, struct interference_probe *quiet)
 {
     double best_ms = 0, opened_ms = now_ms, left_ms, quiet_ms;
     const struct sample_sink sink = {.ctx = &best_ms,
-                                     .find_canary = find_canary,
-                                     .put_canary = put_canary},
+                                     .find_interference_probe =
+                                         find_interference_probe,
+                                     .put_interference_probe =
+                                         put_interference_probe},
                              none = {0};
     enum interference_verdict verdict;
     struct interference_probe *interference;

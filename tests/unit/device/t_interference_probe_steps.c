@@ -36,16 +36,18 @@ static const double check_ms[] = {90, 91, 92, 93, 4, 1, 2, 3, 9, 8, 7};
  * by the test. */
 static double first_ms[110 + 11];
 
-static int put_canary(void *ctx, const struct sample_setting *setting,
-                      double best_ms, struct err *err)
+static int put_interference_probe(void *ctx,
+                                  const struct sample_setting *setting,
+                                  double best_ms, struct err *err)
 {
     (void)setting, (void)err;
     *(double *)ctx = best_ms;
     return 0;
 }
 
-static int find_canary(void *ctx, const struct sample_setting *setting,
-                       double *best_ms, struct err *err)
+static int find_interference_probe(void *ctx,
+                                   const struct sample_setting *setting,
+                                   double *best_ms, struct err *err)
 {
     (void)setting, (void)err;
     *best_ms = *(double *)ctx;
@@ -77,7 +79,8 @@ static void test_open(enum device_kind kind, uint32_t batch)
     struct interference_probe *interference =
         open_interference_probe(&own, kind);
     const struct lookup *shape = &own.shape;
-    const struct sample_sink sink = {.ctx = &now_ms, .put_canary = put_canary};
+    const struct sample_sink sink = {
+        .ctx = &now_ms, .put_interference_probe = put_interference_probe};
     struct err err = {0};
     bool is_right = true;
 
@@ -207,9 +210,10 @@ static void test_learned(void)
         struct interference_probe *interference =
             open_interference_probe(&own, DEVICE_CPU);
         double known = CASES[i].known;
-        const struct sample_sink sink = {.ctx = &known,
-                                         .find_canary = find_canary,
-                                         .put_canary = put_canary};
+        const struct sample_sink sink = {
+            .ctx = &known,
+            .find_interference_probe = find_interference_probe,
+            .put_interference_probe = put_interference_probe};
         struct err err = {0};
 
         ok(!interference_probe_learn(interference, &sink, NULL, &err) &&

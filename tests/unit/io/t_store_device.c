@@ -219,12 +219,13 @@ static void test_canaries(struct store *store)
     struct err err = {0};
     double best_ms = 7;
 
-    ok(!sink.find_canary(store, &setting, &best_ms, &err) && best_ms == 0,
+    ok(!sink.find_interference_probe(store, &setting, &best_ms, &err) &&
+           best_ms == 0,
        "no canary yet %s", err.msg);
-    ok(!sink.put_canary(store, &setting, 0.5, &err) &&
-           !sink.put_canary(store, &same, 0.25, &err) &&
-           !sink.put_canary(store, &setting, 0.75, &err) &&
-           !sink.find_canary(store, &setting, &best_ms, &err) &&
+    ok(!sink.put_interference_probe(store, &setting, 0.5, &err) &&
+           !sink.put_interference_probe(store, &same, 0.25, &err) &&
+           !sink.put_interference_probe(store, &setting, 0.75, &err) &&
+           !sink.find_interference_probe(store, &setting, &best_ms, &err) &&
            best_ms == 0.25,
        "the best of a machine is kept: %g %s", best_ms, err.msg);
     for (int i = 0; i < 6; i++) {
@@ -236,12 +237,14 @@ static void test_canaries(struct store *store)
         other.driver = i == 3 ? "999" : other.driver;
         other.cuda = i == 4 ? "99" : other.cuda;
         other.host = i == 5 ? "elsewhere" : other.host;
-        ok(!sink.find_canary(store, &other, &best_ms, &err) && best_ms == 0,
+        ok(!sink.find_interference_probe(store, &other, &best_ms, &err) &&
+               best_ms == 0,
            "another machine has none of it: %d %s", i, err.msg);
     }
     sqlite3_exec(store->db, "UPDATE canary SET version = 'older'", NULL, NULL,
                  NULL);
-    ok(!sink.find_canary(store, &setting, &best_ms, &err) && best_ms == 0,
+    ok(!sink.find_interference_probe(store, &setting, &best_ms, &err) &&
+           best_ms == 0,
        "another version's canary is another one %s", err.msg);
 }
 

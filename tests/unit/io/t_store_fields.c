@@ -47,7 +47,8 @@ static struct store *open_rows(void)
     must(store_sink(store).put(store, &setting, &sample, &err), &err);
     must(store_sink(store).put_comm(store, &setting, &comm, &err), &err);
     must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
-    must(store_sink(store).put_canary(store, &setting, 1, &err), &err);
+    must(store_sink(store).put_interference_probe(store, &setting, 1, &err),
+         &err);
     return store;
 }
 
@@ -287,7 +288,8 @@ static void test_lists(void)
                store_comm_samples(store, &setting, STORE_SETTING, &comm, &n,
                                   &arena, &err) ||
                store_ceilings(store, &setting, &ceilings, &n, &arena, &err) ||
-               store_sink(store).find_canary(store, &setting, &best_ms, &err),
+               store_sink(store).find_interference_probe(store, &setting,
+                                                         &best_ms, &err),
            "%s: %s", bad[i], err.msg);
         is_i64(err.code, ERR_INPUT, "a wrong input");
         store_close(store);

@@ -139,7 +139,7 @@ static void put_others(struct store *store, struct rng *rng)
     struct err err = {0};
 
     must(sink.put_comm(store, &setting, &comm, &err), &err);
-    must(sink.put_canary(store, &setting, ms, &err), &err);
+    must(sink.put_interference_probe(store, &setting, ms, &err), &err);
     must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
     must(store_log_verdict(store, &verdict, &err), &err);
 }

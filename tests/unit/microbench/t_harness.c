@@ -104,8 +104,8 @@ static int fake_has(void *ctx, const struct sample_setting *setting,
     return sample && sample->seed == seed;
 }
 
-static int fake_find_canary(void *ctx, const struct sample_setting *setting,
-                            double *best_ms, struct err *err)
+static int fake_find_probe(void *ctx, const struct sample_setting *setting,
+                           double *best_ms, struct err *err)
 {
     const struct fake *fake = ctx;
 
@@ -114,8 +114,8 @@ static int fake_find_canary(void *ctx, const struct sample_setting *setting,
     return 0;
 }
 
-static int fake_put_canary(void *ctx, const struct sample_setting *setting,
-                           double best_ms, struct err *err)
+static int fake_put_probe(void *ctx, const struct sample_setting *setting,
+                          double best_ms, struct err *err)
 {
     struct fake *fake = ctx;
 
@@ -323,8 +323,8 @@ static void test_canary(struct device *device, struct fake *fake)
     struct bench_result result;
     struct err err = {0};
 
-    sink.find_canary = fake_find_canary;
-    sink.put_canary = fake_put_canary;
+    sink.find_interference_probe = fake_find_probe;
+    sink.put_interference_probe = fake_put_probe;
     options.first_case = 60;
     options.n_cases = 1;
     ok(!bench_lookup(&result, device, &options, &sink, &err) &&
