@@ -298,6 +298,7 @@ echo "== plans"
 printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
 "$NEUROSHARD" plan list.csv --gpus 2 --search reference -o good.json >/dev/null 2>&1 ||
     echo "# no good plan"
+sed -i '/^  "build": /d' good.json # its length differs from build to build
 for option in effort time-limit; do
     bad "$option-of-another-search" plan list.csv --gpus 2 --search reference \
         --$option 9
