@@ -10,8 +10,8 @@
 
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
 
-/* A member that cluster files have, but plan files do not. All others are read
- * with the field tables that plan files use. */
+/* The member "pod_size", which cluster files have but plan files do not. All
+ * other members are read with the field tables that plan files use. */
 static const struct place_field pod_field[] = {
     {"pod_size", CLUSTER(hosts_per_domain), false, 1, CLUSTER_MAX_GPUS, NULL},
 };
@@ -24,7 +24,8 @@ static const struct place_field host_fields[] = {
     {"gpus", MEMBER_OF(struct host, gpus), true, 1, CLUSTER_MAX_GPUS, NULL},
 };
 
-/* Permitted member names of the two kinds of objects; NULL-terminated. */
+/* Permitted member names, NULL-terminated. `file_keys`: members of the file's
+ * top level; `host_keys`: members of a host. */
 static const char *const file_keys[] = {
     "gpu", "pod_size", "reserve", "intra_gbps", "inter_gbps", "hosts", NULL};
 static const char *const host_keys[] = {"count", "gpus", "memory", "used",
@@ -37,7 +38,8 @@ struct cluster_reader {
     const size_t *lines; /* line on which each host begins */
 };
 
-/* Reads a size: text such as "80GiB", or a whole number of bytes. */
+/* Reads a size of memory. It is a text such as "80GiB" or a whole number of
+ * bytes. */
 static int read_size(uint64_t *bytes, const struct json_place *place,
                      const char *name, const json_t *value, struct err *err)
 {
@@ -57,9 +59,9 @@ static int read_size(uint64_t *bytes, const struct json_place *place,
         "%s must be a size such as \"80GiB\" or a whole number of bytes", name);
 }
 
-/* Reads the reserve: a size as in read_size, or a percentage of a GPU's memory.
- * The text is kept as written, because a percentage needs the memory, which is
- * not known yet. */
+/* Reads the memory reserve: a size of memory, or a percentage of a GPU's
+ * memory. The text is kept as written, because a percentage needs the memory,
+ * which is not known yet. */
 static int read_reserve(const char **out, const struct json_place *place,
                         struct err *err)
 {
@@ -81,8 +83,9 @@ static int read_reserve(const char **out, const struct json_place *place,
     return 0;
 }
 
-/* Reads member `key` for the n GPUs of a host: one size for all, or a list of n
- * sizes. If the member is absent, the sizes stay as they are. */
+/* Reads member `key`, a size of memory for the n GPUs of a host. The value is
+ * one size for all GPUs, or a list of n sizes. If the member is absent, `bytes`
+ * stays as it is. */
 static int read_sizes(uint64_t *bytes, uint32_t n,
                       const struct json_place *place, const char *key,
                       struct err *err)
@@ -109,8 +112,8 @@ static int read_sizes(uint64_t *bytes, uint32_t n,
     return 0;
 }
 
-/* Reads the memory of one host. `memory` and `used` point to the entries of its
- * n GPUs. */
+/* Reads the memory of one host. `memory` and `used` are arrays with an element
+ * for each of the host's n GPUs. */
 static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
                             const struct json_place *place, struct err *err)
 {
@@ -128,8 +131,8 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
-/* Adds one host entry, which stands for `count` identical hosts. All hosts must
- * have the same number of GPUs. */
+/* Adds the hosts of one entry of "hosts", which stands for `count` identical
+ * hosts. All hosts of a file must have the same number of GPUs. */
 static int add_host(const struct cluster_reader *reader, size_t idx,
                     struct err *err)
 {
@@ -207,8 +210,8 @@ int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
     if (!rc) {
         reader.root.object = root;
         reader.root.lines = place_child_lines(text, len, 1, arena);
-        /* Hosts are the only lists or objects in the file, so every object at
-         * depth two is a host. */
+        /* The list of hosts is the only list or object at the file's top level,
+         * so every object at depth two is a host. */
         reader.lines = place_child_lines(text, len, 2, arena);
         rc = read_cluster(&reader, err);
     }

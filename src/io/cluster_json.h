@@ -5,8 +5,8 @@
 #include "core/problem.h"
 
 /*
- * Reader of cluster files. They describe clusters whose GPUs differ in their
- * memory, or in the memory that is already used:
+ * Reader of cluster files. A cluster file describes a cluster whose GPUs differ
+ * in their memory size, or in the memory that is already used:
  *
  *     {"gpu": "h100", "inter_gbps": 48, "reserve": "10%", "pod_size": 2,
  *      "hosts": [{"count": 3, "gpus": 8, "memory": "80GiB", "used": "2GiB"},
@@ -17,20 +17,22 @@
 
 #define CLUSTER_MAX_GPUS 65536
 
-/* Fills a zeroed cluster from a whole text:
- *   memory_bytes[r]   0 if the file leaves the memory to the kind of GPU, else
- *                     at least reserve_bytes[r]
- *   reserve_bytes[r]  the file's "used"; its "reserve" is not included, since a
- *                     percentage needs the memory
- *   gpu, reserve      NULL if the file does not give them
- *   bandwidths        0 if the file does not give them
- * Everything lives in the arena. An unknown member is an error. ERR_INPUT
- * messages have the form "source:line: what is wrong"; the line is that of the
- * host. */
+/* Fills *cluster, which the caller has zeroed, from the whole text of a cluster
+ * file:
+ *   memory_bytes[r]   memory of rank r, at least reserve_bytes[r]. It is 0 if
+ * the file gives no value; the memory then follows from the kind of GPU.
+ *   reserve_bytes[r]  "used" for rank r. The file's "reserve" is not included,
+ *                     since a percentage needs the memory.
+ *   gpu, reserve      NULL if they are missing from the file
+ *   bandwidths        0 if they are missing from the file
+ * The cluster's arrays and strings live in the arena. An unknown member of the
+ * file is an error. ERR_INPUT messages have the form "source:line: message".
+ * The line is the first line of the faulty host. */
 int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
                       const char *source, struct arena *arena,
                       struct err *err) MUST_CHECK;
-/* Reads a file with cluster_from_json; "-" is standard input. */
+/* Reads the cluster file `path` with cluster_from_json. The path "-" is
+ * standard input. */
 int cluster_load(struct cluster *cluster, const char *path, struct arena *arena,
                  struct err *err) MUST_CHECK;
 

@@ -14,15 +14,15 @@ static char *skip_blanks(char *p)
     return p;
 }
 
-/* True at a line end: LF, CRLF, or the end of the text, with or without a CR
- * before it. */
+/* True if a line ends at `p`: with LF, CRLF, or the end of the text. A CR
+ * before the end of the text is allowed. */
 static bool is_line_end(const char *p)
 {
     return !*p || *p == '\n' || (*p == '\r' && (p[1] == '\n' || !p[1]));
 }
 
 /* Checks that the text has no NUL byte and is valid UTF-8. The error message
- * names the first line that breaks this. */
+ * names the first line that has a NUL byte or invalid UTF-8. */
 static int check_text(const char *text, size_t len, const char *source,
                       struct err *err)
 {
@@ -42,10 +42,10 @@ static int check_text(const char *text, size_t len, const char *source,
     return 0;
 }
 
-/* Reads a quoted field. csv->at must point to its opening quote and is moved
- * behind its closing quote. *end is set to the byte that the caller overwrites
+/* Reads a quoted field. csv->pos must point to the opening quote and is moved
+ * behind the closing quote. *end is set to the byte that the caller overwrites
  * with the terminating NUL. Error messages lack the file and the line; the
- * caller adds csv->line. */
+ * caller adds both, the line from csv->line. */
 static int read_quoted(struct csv *csv, char **end, struct err *err)
 {
     size_t line = csv->line;
@@ -87,7 +87,7 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
     return 0;
 }
 
-/* Moves csv->at behind one line end. */
+/* Moves csv->pos behind one line end. */
 static void next_line(struct csv *csv)
 {
     if (*csv->pos == '\r')
@@ -112,7 +112,7 @@ static void skip_lines(struct csv *csv)
     }
 }
 
-/* Reads the next record into csv->fields. n_fields is 0 at the end of the
+/* Reads the next record into csv->fields. csv->n_fields is 0 at the end of the
  * text. */
 static int next_record(struct csv *csv, struct err *err)
 {
@@ -134,7 +134,8 @@ static int next_record(struct csv *csv, struct err *err)
             csv->pos++;
         else
             next_line(csv);
-        /* Set last: this byte may be the comma or line end just read. */
+        /* The NUL is written last, because it may overwrite the comma or line
+         * end that was just read. */
         *end = '\0';
         csv->fields[csv->n_fields++] = field;
         csv->fields = mem_room(csv->fields, csv->n_fields, &csv->cap,

@@ -35,8 +35,8 @@ const char *dlrm_say_value(const struct dlrm_reader *reader, int option,
                      : "not given";
 }
 
-/* True if two command lines give an option the same value. An option that is
- * not given has its default. */
+/* True if two command lines give an option the same value. A NULL value stands
+ * for the option's default. */
 static bool is_same(int option, const char *a, const char *b)
 {
     a = a ? a : dlrm_options[option].otherwise;
@@ -59,8 +59,8 @@ static int differ(const struct dlrm_reader *reader, const struct dlrm_job *job,
         first->values[option] ? first->lines[option] : first->first_line);
 }
 
-/* Checks that a command line agrees with the file's first one: a file describes
- * one job. */
+/* Checks that a command line agrees with the first one of the file, because a
+ * file must describe a single job. */
 static int compare_jobs(const struct dlrm_reader *reader,
                         const struct dlrm_job *job, struct err *err)
 {
@@ -84,8 +84,8 @@ static bool calls_script(const struct dlrm_job *job)
     return job->names[0] || job->names[1];
 }
 
-/* Finishes the latest command line: checks it, and compares it with the first
- * one. */
+/* Finishes the latest command line: checks it, and compares it with the file's
+ * first command line. */
 static int end_job(struct dlrm_reader *reader, struct err *err)
 {
     const struct dlrm_job *job = &reader->last;
@@ -102,8 +102,9 @@ static int end_job(struct dlrm_reader *reader, struct err *err)
                 err, "%s:%zu: %s is no option of %s, of which the others are",
                 reader->source, job->lines[i], dlrm_options[i].name,
                 dlrm_scripts[is_s]);
-    /* If some command line calls a dlrm script, only command lines that do so
-     * count; others with dlrm's options belong to other programs. */
+    /* If some command line of the file calls a dlrm script, only command lines
+     * that call one are read. Other command lines may have the same options,
+     * but belong to other programs. */
     if (!reader->n_jobs || (calls_script(job) && !calls_script(&reader->job))) {
         reader->job = *job;
         reader->n_jobs = 1;
@@ -116,8 +117,8 @@ static int end_job(struct dlrm_reader *reader, struct err *err)
     return 0;
 }
 
-/* Returns the option that a word names, or -1. *value is the text behind '=',
- * or NULL if there is no '='. */
+/* Returns the index of the option that a word names, or -1. *value is the text
+ * behind '=', or NULL if the word has no '='. */
 static int find_option(const char *word, const char **value)
 {
     for (int i = 0; i < N_OPTIONS; i++) {
@@ -132,8 +133,8 @@ static int find_option(const char *word, const char **value)
     return -1;
 }
 
-/* Refuses a word that contains an option's name, but does not start with it,
- * such as an element of a list in another language. */
+/* Refuses a word that contains an option's name but does not start with it. The
+ * word may be an element of a list in another programming language. */
 static int check_word(const struct dlrm_reader *reader,
                       const struct shell_word *word, struct err *err)
 {
@@ -150,7 +151,7 @@ static int check_word(const struct dlrm_reader *reader,
     return 0;
 }
 
-/* True if word i is TEXT in "bash -c TEXT". Its commands are read
+/* True if word i is TEXT in "bash -c TEXT". The commands in TEXT are read
  * separately. */
 static bool is_nested(const struct shell_command *command, size_t i)
 {
@@ -162,7 +163,7 @@ static bool is_nested(const struct shell_command *command, size_t i)
 }
 
 /* Stores the option that begins at word i in the job. Returns the number of
- * words that the option takes, 0 if there is no option. */
+ * words that the option takes, or 0 if no option begins there. */
 static size_t take_option(struct dlrm_job *job,
                           const struct shell_command *command, size_t i)
 {
@@ -181,9 +182,9 @@ static size_t take_option(struct dlrm_job *job,
     return n;
 }
 
-/* Guesses whether an unknown word is the value of an option that does not
- * concern tables. The guess uses the word before it and the name of its
- * variable. */
+/* Guesses whether a word with an unknown part is the value of an option that
+ * does not concern tables. The guess uses the previous word, and the name of
+ * the shell variable in the word. */
 static bool is_value_of(const struct shell_command *command, size_t i)
 {
     static const char *const telling[] = {"arg", "opt", "extra", "flag",
@@ -231,7 +232,7 @@ static int read_words(struct dlrm_reader *reader, struct dlrm_job *job,
     return 0;
 }
 
-/* Handles one command of the script. */
+/* Handles one command of the script. This is the callback of shell_read. */
 static int take_command(void *ctx, const struct shell_command *command,
                         struct err *err)
 {
@@ -257,7 +258,8 @@ static int take_command(void *ctx, const struct shell_command *command,
         *last = job;
         return 0;
     }
-    /* Merges a line of options into the command line on the line before it. */
+    /* A line that consists of options continues the command line of the
+     * previous line, so it is merged into that command line. */
     for (int i = 0; i < N_OPTIONS; i++) {
         if (job.values[i] && last->values[i] &&
             !is_same(i, job.values[i], last->values[i]))
@@ -272,7 +274,7 @@ static int take_command(void *ctx, const struct shell_command *command,
     return 0;
 }
 
-/* --- the text --- */
+/* --- scripts and Markdown texts --- */
 
 static bool has_option(const char *line)
 {
@@ -287,8 +289,8 @@ static bool is_foreign(const char *line)
     return !has_option(line);
 }
 
-/* Overwrites the lines outside of the code fences of a Markdown text with
- * blanks. Returns true if there is a fence. */
+/* Overwrites a Markdown text with blanks, except for the lines inside its code
+ * fences. Returns true if the text has a code fence. */
 static bool keep_fenced(char *text)
 {
     bool is_inside = false, has_fence = false;
@@ -324,8 +326,8 @@ int dlrm_read_script(struct dlrm_reader *reader, const char *text,
     else if (!shell_read(&script, err))
         return end_job(reader, err);
     else if (!strncmp(text, "#!", 2) || !strchr(text, '\n'))
-        /* A script or a single line has no other text between its commands, so
-         * skipping foreign lines would not help. */
+        /* A script, or a text of a single line, contains only commands, so
+         * skipping lines of other text would not help. */
         return -1;
     *reader = before;
     script.is_foreign = is_foreign;

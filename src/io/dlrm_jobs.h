@@ -4,12 +4,12 @@
 
 #include "io/shell.h"
 
-/* Finds dlrm command lines in a script and reads the options that define the
- * tables. All command lines of a file must describe one job. */
+/* Finds dlrm command lines in a script and reads those options that define the
+ * tables. All command lines of a file must describe the same job. */
 
-/* Options of both scripts. Names with the prefix S_ are options of
- * dlrm_s_pytorch.py, all others of dlrm_main.py. Columns: id, name, whether a
- * value follows, the script's default. */
+/* Options of the two dlrm scripts. An id with the prefix S_ is an option of
+ * dlrm_s_pytorch.py; all other ids are options of dlrm_main.py. Columns: id,
+ * name, whether a value follows the option, default value in the script. */
 #define OPTIONS(OPTION)                                                \
     OPTION(ROWS_LIST, "--num_embeddings_per_feature", true, NULL)      \
     OPTION(ROWS, "--num_embeddings", true, "100000")                   \
@@ -34,29 +34,31 @@ enum { OPTIONS(OPTION_ID) N_OPTIONS, FIRST_S = S_ROWS_LIST };
 struct dlrm_option {
     const char *name;
     bool has_value;
-    const char *otherwise; /* the script's default; NULL: none */
+    const char *otherwise; /* default value in the script; NULL: no default */
 };
 extern const struct dlrm_option dlrm_options[N_OPTIONS];
 extern const char *const dlrm_scripts[2];
 
-/* One command line. */
+/* Options of one dlrm command line in a script. */
 struct dlrm_job {
     const char *values[N_OPTIONS]; /* NULL if the option is not given */
     size_t lines[N_OPTIONS];
-    const char *extra; /* a word that only a shell could expand, or NULL */
+    /* a word whose value only a running shell knows, or NULL */
+    const char *extra;
     size_t first_line, last_line, extra_line;
-    bool names[2]; /* which of the dlrm_scripts it calls */
+    bool names[2]; /* [i] true: the command line calls dlrm_scripts[i] */
 };
 
 struct dlrm_reader {
     const char *source;
     struct arena *arena;
-    struct dlrm_job job; /* first command line; all others agree with it */
+    /* first command line of the file; all others agree with it */
+    struct dlrm_job job;
     struct dlrm_job last;
     size_t n_jobs;
 };
 
-/* True for a command line of dlrm_s_pytorch.py. */
+/* True if the job's command line calls dlrm_s_pytorch.py. */
 bool dlrm_is_s(const struct dlrm_job *job);
 /* Describes an option's value for a message: "3", "not given" or "not given (32
  * by default)". */

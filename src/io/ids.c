@@ -12,7 +12,7 @@
 #define BLOCK 8192
 #define NAME_MAX_BYTES 1024
 
-/* --- ids into a profile --- */
+/* --- adding ids to a profile --- */
 
 static int add_ids(struct profile *profile, struct id_array *array, uint64_t n,
                    struct progress *progress, struct err *err)
@@ -30,7 +30,7 @@ static int add_ids(struct profile *profile, struct id_array *array, uint64_t n,
     return 0;
 }
 
-/* Counts the ids of the next n samples. */
+/* Counts the ids of the next n samples of a part. */
 static int count_ids(struct id_part *part, uint64_t n, uint64_t *n_ids,
                      struct err *err)
 {
@@ -93,9 +93,10 @@ static int read_part(struct profile *profile, struct id_part *part,
 
 /* --- tables --- */
 
-/* Returns the profile for the ids of table `name`. A new table is appended; if
- * a list was given, its properties come from there. Returns NULL and sets err
- * if the table is not in the list, has too many rows or is already measured. */
+/* Returns the profile for the ids of table `name`. If the table is new, it is
+ * appended to the tables; if there is a table list, the list gives its
+ * properties. Returns NULL and sets err if the table is not in the list, has
+ * too many rows or is already measured. */
 static struct profile *find_profile(struct id_tables *tables, const char *name,
                                     struct err *err)
 {
@@ -133,8 +134,8 @@ static struct profile *find_profile(struct id_tables *tables, const char *name,
     return new.profile;
 }
 
-/* Computes the statistics of a table after its last id, and closes its
- * profile. */
+/* Computes the statistics of a table after its last id was read, and closes the
+ * table's profile. */
 static void finish_table(struct id_table *measured, struct arena *arena)
 {
     struct profile_result *result = &measured->result;
@@ -153,7 +154,8 @@ static void finish_table(struct id_table *measured, struct arena *arena)
     table->skew_assumed = isnan(result->zipf_alpha) && !table->has_bins;
 }
 
-/* Finishes the tables from index `first` on. None of them is measured yet. */
+/* Computes the statistics of the tables from index `first` on. None of these
+ * tables may be measured yet. */
 static void finish_tables(struct id_tables *tables, size_t first)
 {
     uint64_t bytes = 0;
@@ -165,7 +167,8 @@ static void finish_tables(struct id_tables *tables, size_t first)
     tables->memory_bytes = max_u64(tables->memory_bytes, bytes);
 }
 
-/* Adds n rows of a matrix to the profiles of its columns. */
+/* Adds the ids of n rows of a matrix to the profiles. Column c of the matrix
+ * belongs to profile c. */
 static int add_rows(struct profile **profiles, struct id_part *part, uint64_t n,
                     struct progress *progress, struct err *err)
 {
@@ -187,8 +190,8 @@ static int add_rows(struct profile **profiles, struct id_part *part, uint64_t n,
     return 0;
 }
 
-/* Reads a matrix with one table per column; all its tables are measured
- * together. */
+/* Reads a matrix with one table per column. All of these tables are measured at
+ * the same time. */
 static int read_matrix(struct id_tables *tables, struct id_part *part,
                        struct err *err)
 {
@@ -225,8 +228,8 @@ static int read_table(struct id_tables *tables, struct id_part *part,
                                                                         : 0;
 }
 
-/* Reads the tables of files one after the other, so that only one profile is in
- * memory at a time. The tables of a matrix are read together. */
+/* Reads the tables of the files one after the other, so that only one profile
+ * is in memory at a time. Only the tables of a matrix are read together. */
 static int read_files(struct id_tables *tables, char *const *paths,
                       size_t n_paths, struct err *err)
 {
@@ -255,7 +258,8 @@ static int read_files(struct id_tables *tables, char *const *paths,
     return rc ? -1 : 0;
 }
 
-/* Header of a frame; the name and the ids follow it. */
+/* Header of a frame in the pipe. The table's name and the ids follow the
+ * header. */
 struct frame {
     int64_t n_samples, n_ids, name_bytes;
 };

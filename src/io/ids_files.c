@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads arrays of numbers from files, and lists the arrays in the files of a
- * command line. */
+/* This file reads arrays of numbers from files, and lists the arrays that the
+ * files of a command line contain. */
 
-/* Adds bytes of an archive's member to its CRC-32. After its last byte,
- * compares the result with the recorded one. */
+/* Adds bytes of an archive's member to the member's CRC-32. After the last byte
+ * of the member, compares the CRC-32 with the one that the archive records. */
 static int add_to_sum(struct id_array *array, const void *data, size_t len,
                       struct err *err)
 {
@@ -32,8 +32,8 @@ static int add_to_sum(struct id_array *array, const void *data, size_t len,
                      (unsigned)array->crc_said);
 }
 
-/* Adds the header of an array in an archive to the CRC-32, which covers it,
- * too. */
+/* Adds the .npy header of an array in an archive to the member's CRC-32, which
+ * also covers the header. */
 static int sum_header(struct id_array *array, struct err *err)
 {
     char head[2 * NPY_HEAD_MAX];
@@ -50,16 +50,16 @@ static int sum_header(struct id_array *array, struct err *err)
     return add_to_sum(array, head, n, err);
 }
 
-/* Opens the array's file and moves to its first number. If the array has no
- * header, the whole file is the array. */
+/* Opens the array's file and moves to its first number. If the file has no
+ * header, the whole file consists of numbers. */
 int ids_open(struct id_array *array, struct err *err)
 {
     struct stat st;
 
     if (file_use(array->path, FILE_READ, err))
         return -1;
-    /* O_NONBLOCK: open must not wait for a pipe, which the check below
-     * refuses. */
+    /* O_NONBLOCK keeps open() from waiting for a pipe's writer. A pipe is
+     * refused below. */
     array->fd = open(array->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (array->fd < 0 || fstat(array->fd, &st))
         return err_set(err, ERR_IO, "cannot open '%s': %s", array->path,
@@ -80,8 +80,8 @@ void ids_close(struct id_array *array)
     array->fd = -1;
 }
 
-/* Reads n bytes, or fewer if the file ends. Returns the number of bytes read,
- * or -1. */
+/* Reads n bytes of the array's file, or fewer if the file ends. Returns the
+ * number of bytes read, or -1 on failure. */
 ssize_t ids_read_bytes(const struct id_array *array, void *out, size_t n,
                        struct err *err)
 {
@@ -105,8 +105,9 @@ ssize_t ids_read_bytes(const struct id_array *array, void *out, size_t n,
 int ids_read_numbers(struct id_array *array, int64_t *out, size_t n,
                      struct err *err)
 {
-    /* Numbers of 32 bits are read into the end of `out`. Widening from the
-     * front then reads each one before it is overwritten. */
+    /* Numbers of 32 bits are read into the second half of `out`. They are then
+     * widened from the first to the last, so each number is read before it is
+     * overwritten. */
     char *raw = (char *)out + n * (sizeof(*out) - array->npy.width);
     ssize_t len = ids_read_bytes(array, raw, n * array->npy.width, err);
     int32_t narrow;
@@ -126,9 +127,9 @@ int ids_read_numbers(struct id_array *array, int64_t *out, size_t n,
 
 /* --- the contents of files --- */
 
-/* Cuts `suffix` off the name and returns true, if the name ends in it. A suffix
- * that does not start with '.' must be the whole name or follow one of "_./-",
- * which is cut off, too. */
+/* If the name ends in `suffix`, cuts the suffix off and returns true. A suffix
+ * that does not start with '.' must be the whole name, or follow one of the
+ * characters "_./-". That character is cut off, too. */
 static bool cut_suffix(char *name, const char *suffix)
 {
     const size_t len = strlen(name), n = strlen(suffix);
@@ -141,8 +142,8 @@ static bool cut_suffix(char *name, const char *suffix)
     return true;
 }
 
-/* Returns the part for a table in the current archive or folder. A new part is
- * inserted behind the other parts of its table. */
+/* Returns the part for a table in the current archive or folder. If there is no
+ * such part yet, inserts a new one behind the other parts of the same table. */
 static struct id_part *find_part(struct ids_listing *listing, const char *table)
 {
     size_t pos = listing->n_parts;
@@ -174,8 +175,8 @@ static bool is_listed(const struct ids_listing *listing, const char *table)
     return false;
 }
 
-/* True for the arrays of the public Criteo files that hold labels, dense
- * columns or row counts instead of ids. */
+/* True if an array holds labels, dense columns or row counts instead of ids.
+ * These are known arrays of the public Criteo files. */
 static bool has_no_ids(const struct ids_listing *listing, const char *name)
 {
     static const char *const names[] = {"X_int",  "y",     "counts", "dense",
@@ -187,8 +188,8 @@ static bool has_no_ids(const struct ids_listing *listing, const char *name)
             cut_suffix(word, "labels"));
 }
 
-/* Returns the meaning of a matrix's columns. The option decides if it was
- * given, else the array's name. */
+/* Returns the meaning of a matrix's columns. The command-line option decides it
+ * if it was given, else the array's name. */
 static enum columns_are columns_of(const struct ids_listing *listing,
                                    const char *name)
 {
@@ -209,8 +210,8 @@ static enum columns_are columns_of(const struct ids_listing *listing,
 #define MAX_COLUMNS 4096
 
 /* Adds a matrix with one table per column as one part. `table` is the common
- * prefix of the tables' names; `place` is the matrix's own source, so that
- * matrices of several files stay separate parts. */
+ * prefix of the tables' names. `place` is the matrix's own source (file and
+ * member), so that matrices of several files stay separate parts. */
 static int add_matrix(struct ids_listing *listing, const char *name,
                       const struct id_array *array, struct err *err)
 {
@@ -252,8 +253,8 @@ static int add_matrix(struct ids_listing *listing, const char *name,
     return 0;
 }
 
-/* Adds an array. Its name tells whether it holds the ids, the lengths or the
- * offsets of a table. */
+/* Adds an array to the listing. The array's name shows whether the array holds
+ * the ids, the lengths or the offsets of a table. */
 static int add_array(struct ids_listing *listing, const char *name,
                      const struct id_array *array, struct err *err)
 {
@@ -285,8 +286,8 @@ static int add_array(struct ids_listing *listing, const char *name,
     return 0;
 }
 
-/* Reads up to NPY_HEAD_MAX bytes at file offset `at`. Returns their number, or
- * -1. */
+/* Reads up to NPY_HEAD_MAX bytes at file offset `pos`. Returns the number of
+ * bytes read, or -1. */
 static ssize_t read_head(const struct id_array *file, uint64_t pos,
                          char head[NPY_HEAD_MAX], struct err *err)
 {
@@ -351,7 +352,7 @@ static int list_array(struct ids_listing *listing,
 
 #define MAX_DIRECTORY ((uint64_t)64 << 20)
 
-/* Checks the archive's directory, which begins at file offset `at`. */
+/* Checks the archive's directory, which begins at file offset `pos`. */
 static int check_directory(struct ids_listing *listing,
                            const struct id_array *file, uint64_t pos,
                            struct err *err)

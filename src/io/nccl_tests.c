@@ -12,9 +12,9 @@
 #define MAX_WORDS 48
 #define MAX_BYTES ((uint64_t)1 << 50)
 
-/* Words of a row: size, count, type, redop (in most versions), root (in newer
- * versions), then time, algbw, busbw and #wrong. The heading tells the index of
- * time; the second enum counts from there. */
+/* Words of a row, in this order: size, count, type, redop (in most versions),
+ * root (in newer versions), time, algbw, busbw, #wrong. The heading gives the
+ * index of the word time. The second enum counts from the word time. */
 enum { WORD_SIZE, WORD_COUNT, WORD_TYPE, WORD_REDOP };
 enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
@@ -30,28 +30,32 @@ static const struct type {
 };
 #define N_TYPES (sizeof(types) / sizeof(*types))
 
-/* State of one test during parsing. */
+/* State of the parser for one test. */
 struct test {
     struct nccl_tests found;
     const char **hosts; /* [found.n_hosts] host names, owned */
     size_t hosts_cap, rows_cap, first_line;
-    /* from the heading; time 0: no heading yet */
+    /* from the heading; `time` is 0 until a heading is read */
     size_t n_words, time, time_in_place;
-    /* Sizes that the first line announces; max_bytes 0: the line is missing. */
+    /* Sizes that the test's first line announces. max_bytes is 0 if the line is
+     * missing. */
     uint64_t min_bytes, max_bytes, step, next_bytes;
     bool multiplies;
     const struct type *type; /* type of the previous row */
     bool may_restart;        /* a line of the log allows the sweep to restart */
-    /* Bus bandwidths: sums out of place and in place, and the average that the
-     * test prints (NAN: none). */
+    /* Bus bandwidths of the rows: the sum out of place and the sum in place.
+     * Then the average that the test prints (NAN if it prints none). */
     double sums[2], average;
     size_t counts[2], average_line;
-    bool is_other;    /* the test is one of another collective */
-    struct err fault; /* the first error; code 0: none */
+    /* true: the test measures another collective, not all-to-all */
+    bool is_other;
+    struct err fault; /* first error of the test; code 0: no error */
 };
 
 struct nccl_reader {
-    struct test now, best; /* best.found.n_rows == 0: no complete test yet */
+    /* `best` is the last complete test; best.found.n_rows is 0 if none was
+     * found */
+    struct test now, best;
     const char *source;
     struct arena *arena;
     size_t line;
@@ -77,8 +81,8 @@ static bool has_host(const struct test *test, const char *host)
     return false;
 }
 
-/* Reads a line such as "Rank 0 Group 0 Pid 1887 on worker-1 device 0
- * [0000:8d:00] NVIDIA H100". */
+/* Reads a line that lists a rank, such as "Rank 0 Group 0 Pid 1887 on worker-1
+ * device 0 [0000:8d:00] NVIDIA H100". */
 static int read_rank(struct test *test, char *line, struct err *err)
 {
     struct nccl_tests *out = &test->found;
@@ -136,7 +140,8 @@ static void read_heading(struct test *test, char *line)
         }
 }
 
-/* Returns the number behind a word; 0 if the word is not there. */
+/* Returns the number that follows a word in a line; 0 if the line lacks the
+ * word. */
 static uint64_t number_after(const char *line, const char *word)
 {
     const char *pos = strstr(line, word);
@@ -147,8 +152,8 @@ static uint64_t number_after(const char *line, const char *word)
                : 0;
 }
 
-/* Reads a line such as "nThread 1 nGpus 1 minBytes 65536 maxBytes 1073741824
- * step: 16(factor)". */
+/* Reads the line that announces the sizes, such as "nThread 1 nGpus 1 minBytes
+ * 65536 maxBytes 1073741824 step: 16(factor)". */
 static void read_sweep(struct test *test, const char *line)
 {
     const char *step = strstr(line, "step:");
@@ -163,9 +168,10 @@ static void read_sweep(struct test *test, const char *line)
         test->max_bytes = 0;
 }
 
-/* --- rows --- */
+/* --- rows of a test --- */
 
-/* Returns half a unit of the last printed digit. */
+/* Returns half a unit of a printed number's last digit, which is the largest
+ * rounding error of the number. */
 static double half_digit(const char *word)
 {
     const char *dot = strchr(word, '.');
@@ -174,8 +180,8 @@ static double half_digit(const char *word)
 }
 
 /* Checks a row's bandwidths. algbw must be bytes / time. busbw must be algbw *
- * (R - 1) / R, since each of R ranks keeps one of its R parts. The argument
- * `time` points to the words time, algbw, busbw. */
+ * (R - 1) / R, since each of the R ranks keeps one of its R parts. The argument
+ * `time` points to the three words time, algbw and busbw. */
 static bool is_bandwidth(const struct nccl_tests *out, uint64_t bytes,
                          char *const time[])
 {
@@ -193,8 +199,8 @@ static bool is_bandwidth(const struct nccl_tests *out, uint64_t bytes,
                                                half_digit(time[TIME_ALGBW]);
 }
 
-/* True if the words from index `time` on can be time, algbw, busbw and
- * #wrong. */
+/* True if the words from index `time` on can be the numbers time, algbw, busbw
+ * and #wrong. */
 static bool are_times(char *const words[], size_t n, size_t time)
 {
     double number;
@@ -204,9 +210,10 @@ static bool are_times(char *const words[], size_t n, size_t time)
            text_to_double(words[time + TIME_BUSBW], &number);
 }
 
-/* Returns the index of the word with the row's time; 0 if it is missing. Blank
- * redop and root columns move it to the left of the heading's column. *fits is
- * true if its bandwidths are those of an all-to-all. */
+/* Returns the index of the word that holds the row's time; 0 if the row has no
+ * time. If the redop and root columns are blank, the time stands to the left of
+ * its column in the heading. *fits is true if the row's bandwidths are those of
+ * an all-to-all. */
 static size_t find_time(bool *fits, const struct test *test,
                         char *const words[], size_t n, uint64_t bytes)
 {
@@ -222,16 +229,17 @@ static size_t find_time(bool *fits, const struct test *test,
     return found;
 }
 
-/* True if `printed` is `bytes` rounded down to a size that all ranks can send.
- * Each part must be a multiple of 16 bytes or, in old versions, of an
- * element. */
+/* True if the size `printed` is `bytes` rounded down to a size that all ranks
+ * can send. Each rank's part must be a multiple of 16 bytes or, in old
+ * versions, of the size of an element. */
 static bool is_size_of(const struct test *test, uint64_t printed,
                        uint64_t bytes)
 {
     return printed <= bytes && bytes - printed < 32ull * test->found.n_ranks;
 }
 
-/* Compares a row's size with the next one of the sweep, and steps the sweep. */
+/* Compares a row's size with the size that the sweep has next, and then moves
+ * the sweep to the following size. */
 static int check_size(struct test *test, uint64_t bytes, struct err *err)
 {
     if (!test->max_bytes)
@@ -258,8 +266,8 @@ static int check_size(struct test *test, uint64_t bytes, struct err *err)
     return 0;
 }
 
-/* Checks the count. It is the number of elements for one rank; in some old
- * versions it is the number for all ranks. */
+/* Checks a row's count of elements. It is the number of elements for one rank;
+ * in some old versions it is the number for all ranks. */
 static int check_count(const struct test *test, uint64_t bytes, uint64_t count,
                        unsigned n_bytes, struct err *err)
 {
@@ -326,7 +334,7 @@ static int read_row(struct test *test, char *const words[], size_t n,
     if (check_size(test, row.bytes, err))
         return -1;
     add_bandwidths(test, words, n, time);
-    if (!row.bytes) /* fewer than 16 bytes for each rank */
+    if (!row.bytes) /* the exchange has fewer than 16 bytes for each rank */
         return 0;
     for (size_t i = WORD_REDOP; i < time; i++)
         fits &= !strcmp(words[i], "none") || strchr("-0123456789", *words[i]);
@@ -345,8 +353,9 @@ static int read_row(struct test *test, char *const words[], size_t n,
     return 0;
 }
 
-/* Returns the index of the first word of a row (size, count, type), behind any
- * prefix of a launcher or a log collector. Returns n if there is no row. */
+/* Returns the index of the first word of a row (size, count, type). Words
+ * before it are a prefix of a launcher or a log collector. Returns n if the
+ * line is no row. */
 static size_t find_row(const struct type **type, char *const words[], size_t n)
 {
     uint64_t number;
@@ -371,8 +380,9 @@ static void release(struct test *test)
     *test = (struct test){.average = NAN};
 }
 
-/* Compares the rows with the sweep and the average that the test prints. On
- * failure *line is the line at fault, or 0 if the error has no line. */
+/* Compares a test's rows with the sizes of the sweep, and the rows' mean bus
+ * bandwidth with the average that the test prints. On failure *line is the
+ * faulty line, or 0 if the error has no line. */
 static int check_test(const struct test *test, size_t *line, struct err *err)
 {
     const double all = test->sums[0] + test->sums[1];
@@ -401,7 +411,7 @@ static int check_test(const struct test *test, size_t *line, struct err *err)
                      all / (n + m), test->average);
 }
 
-/* Ends the current test. Keeps it if it is complete. */
+/* Ends the current test. If it is complete, it becomes the best test. */
 static void end_test(struct nccl_reader *reader)
 {
     struct test *now = &reader->now;
@@ -427,8 +437,8 @@ static void begin_test(struct nccl_reader *reader)
     reader->now.first_line = reader->line;
 }
 
-/* Reads a line behind its '#'. An error is returned if the line starts a test
- * of another collective. */
+/* Reads the part of a line that follows its '#'. Returns an error if the line
+ * starts a test of another collective. */
 static int read_remark(struct nccl_reader *reader, char *line, struct err *err)
 {
     static const char program[] = "Collective test starting:",

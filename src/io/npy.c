@@ -16,7 +16,8 @@ static uint64_t little_endian(const char *pos, unsigned n_bytes)
     return value;
 }
 
-/* Parses the header's dictionary, whose keys NumPy writes in sorted order. */
+/* Parses the Python dictionary in a .npy file's header. NumPy writes the keys
+ * in sorted order. */
 static int parse_header(struct npy *npy, const char *text, struct err *err)
 {
     char type[24], order[8], shape[64] = "", *rest = shape;
@@ -87,12 +88,12 @@ int npy_parse(struct npy *npy, const char *text, size_t len, struct err *err)
 #define WIDE_END_BYTES 56 /* bytes of the directory's 64-bit end record */
 #define LOCATOR_BYTES 20  /* bytes of the record that locates the 64-bit end */
 #define END_BYTES 22
-#define HAS_NO_SIZES 8u /* flag: the sizes follow the data */
+#define HAS_NO_SIZES 8u /* flag of a member: its sizes follow its data */
 #define ZIP64 1         /* id of the extra field with 64-bit sizes */
 
-/* Replaces each number that does not fit into 32 bits (0xffffffff) by its
- * 64-bit value from the extra field. The extra field holds only those values,
- * in the order of `numbers`. */
+/* Replaces each number that does not fit into 32 bits by its 64-bit value from
+ * the extra field. 0xffffffff marks such a number. The extra field holds only
+ * the values of the marked numbers, in the order of `numbers`. */
 static void widen(uint64_t numbers[3], const char *extra, const char *end)
 {
     for (uint64_t n; end - extra >= 4; extra += n) {
@@ -158,8 +159,8 @@ int npz_parse(struct npz_member *member, const char *text, size_t len,
     return 0;
 }
 
-/* Compares one directory entry with its member. *text moves behind the
- * entry. */
+/* Compares an entry of the archive's directory with the member that it
+ * describes. *text moves behind the entry. */
 static int check_entry(const struct npz_member *member, const char **text,
                        const char *end, struct err *err)
 {
@@ -184,8 +185,8 @@ static int check_entry(const struct npz_member *member, const char **text,
     sizes[2] = little_endian(entry + 42, 4);
     widen(sizes, entry + ENTRY_BYTES + name_len,
           entry + ENTRY_BYTES + name_len + little_endian(entry + 30, 2));
-    /* Flags, method, time, date and CRC-32 are adjacent, in the same layout, in
-     * both the entry and the member's header. */
+    /* Flags, method, time, date and CRC-32 are adjacent, and have the same
+     * layout in the directory entry and in the member's header. */
     if (memcmp(entry + 8, member->header + 6, 12) != 0 ||
         sizes[2] != member->pos || sizes[0] != member->end - member->begin ||
         sizes[0] != sizes[1])

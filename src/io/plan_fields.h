@@ -8,18 +8,18 @@
 #include "io/tables_io.h"
 
 /*
- * Tables of the members of a plan file that are numbers, texts, flags or
- * choices, in the order in which they are written, with their ranges. The
- * reader and the writer both use them. Lists, and members whose range depends
- * on other members, are not included.
+ * Tables of those members of a plan file that are numbers, texts, flags or
+ * choices. Each entry gives the member's name and range. The order is that of
+ * the file. Both the reader and the writer use the tables. Lists are not
+ * included, and neither are members whose range depends on other members.
  */
 
 #define PLAN_FORMAT_VERSION 1
 
-/* First indices of groups in plan_fields. The reader reads the whole table at
- * once. The writer writes one group at a time: other members may stand between
- * two groups, and some groups are written only if they differ from the
- * default. */
+/* Index in plan_fields at which each group of members begins. The reader reads
+ * the whole table at once. The writer writes one group at a time. There are two
+ * reasons: other members may stand between two groups, and some groups are
+ * written only if they differ from the default. */
 enum {
     OF_DENSE_OPTIMIZER = 6,
     OF_LAYOUT,
@@ -51,7 +51,8 @@ static const struct place_field plan_fields[] = {
     {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
 };
 
-/* Index of "gpu", the first of three members that cluster files have, too. */
+/* Index of "gpu" in the table below. "gpu" is the first of three members that
+ * cluster files have, too. */
 enum { OF_GPU = 2 };
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field cluster_fields[] = {
@@ -96,7 +97,8 @@ static const struct place_field table_fields[] = {
     {"min_width", TABLE(min_width), false, 0, TABLES_MAX_DIM, NULL},
 };
 
-/* Written as text, because numbers of JSON hold only 53 bits. */
+/* The row seed of a table is written as text, because numbers of JSON hold only
+ * 53 bits. */
 static const struct place_field row_seed_field[] = {
     {"row_seed", MEMBER_HASH, 0, false, 0, 0, NULL}};
 
@@ -119,8 +121,8 @@ static const struct place_field memory_fields[] = {
     {"reserve", MEMORY(reserve), true, 0, 0x1p64, NULL},
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };
-/* Memory of a device in plans with a member "io". They count memory as
- * MEMORY_BATCH does, but name the model "full". */
+/* Memory of a device in plans with a member "io". These plans count memory as
+ * MEMORY_BATCH does, but they name the memory model "full". */
 static const struct place_field io_memory_fields[] = {
     {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},
     {"optimizer", MEMORY(optimizer), true, 0, 0x1p64, NULL},
@@ -129,14 +131,14 @@ static const struct place_field io_memory_fields[] = {
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };
 
-/* Member of a shard. */
+/* The member "alone_ms" of a shard. */
 static const struct place_field alone_field[] = {
     {"alone_ms", MEMBER_REAL, 0, false, 0, PLAN_MAX_MS, NULL}};
 
 static const struct place_field measured_field[] = {
     {"measured", MEMBER_BOOL, 0, false, 0, 0, NULL}};
-/* Indices in cost_fields. Each error has two members, which are written only if
- * the first is not 0. */
+/* Indices in cost_fields. Each of the two errors has two members, NAME_frac and
+ * NAME_of. The writer writes the two members only if NAME_frac is not 0. */
 enum { OF_BASIS = 2, OF_LOOKUP_ERROR = 5, OF_EXCHANGE_ERROR = 7, OF_HOST = 9 };
 #define SOURCE(member) MEMBER_OF(struct cost_source, member)
 static const struct place_field cost_fields[] = {

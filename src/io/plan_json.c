@@ -51,8 +51,8 @@ static int read_version(const struct json_place *root, struct err *err)
                        version, PLAN_FORMAT_VERSION);
 }
 
-/* Reads all other members of the document's top level. The cluster, the tables,
- * the shards and the devices have their own readers. */
+/* Reads the top-level members of a plan file, except for the cluster, the
+ * tables, the shards and the devices, which have their own readers. */
 static int read_head(struct plan *plan, const struct json_place *root,
                      struct err *err)
 {
@@ -89,8 +89,8 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
 {
     struct json_place place;
 
-    /* memory_bytes is read first: it is required, and its length bounds all
-     * other allocations. */
+    /* memory_bytes is read first, because it is required and its length bounds
+     * the size of all other allocations. */
     if (place_object(&place, root, "cluster", err) ||
         PLACE_FIELDS(cluster, &place, cluster_fields, err) ||
         (place_has(&place, "pod_size") &&
@@ -123,8 +123,8 @@ static int read_reals(double *out, const struct json_place *place,
     return 0;
 }
 
-/* Reads the reuse histogram. If the file has neither bins nor an exponent nor
- * skew_assumed, the skew is assumed. */
+/* Reads the reuse histogram of a table. If the file gives neither bins nor an
+ * exponent nor skew_assumed, the skew counts as assumed. */
 static int read_skew(struct table *table, const struct json_place *place,
                      struct err *err)
 {
@@ -138,8 +138,8 @@ static int read_skew(struct table *table, const struct json_place *place,
     return 0;
 }
 
-/* Reads an index below n. `whose` and `what` word the error message: "but the
- * <whose> has <n> <what>". */
+/* Reads an index that must be below n. `whose` and `what` are words of the
+ * error message: "but the <whose> has <n> <what>". */
 static int read_idx(uint32_t *out, const struct json_place *place,
                     const char *key, const char *whose, size_t n,
                     const char *what, struct err *err)
@@ -152,8 +152,8 @@ static int read_idx(uint32_t *out, const struct json_place *place,
                        whose, n, what);
 }
 
-/* Reads the row seed. Plans without one were written before row seeds existed;
- * they scattered rows by the table's name. */
+/* Reads the row seed of a table. Old plans, from before row seeds existed, have
+ * none: they scattered the rows by the table's name. */
 static int read_row_seed(struct table *table, const struct json_place *place,
                          struct err *err)
 {
@@ -204,7 +204,7 @@ static int read_tables(struct problem *problem, const struct json_place *root,
     return 0;
 }
 
-/* Reads a shard. Its kind is 0 if the file has none. */
+/* Reads a shard. If the file gives no kind, the shard's kind is 0. */
 static int read_shard(struct shard *shard, const struct json_place *place,
                       const struct problem *problem, struct err *err)
 {
@@ -261,7 +261,8 @@ static int read_shards(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-/* Reads member `key`, an object of step parts. Absent parts are NAN. */
+/* Reads member `key`, an object with the times of step parts. Absent parts get
+ * the time NAN. */
 static int read_parts(double parts_ms[N_STEP_PARTS],
                       const struct json_place *place, const char *key,
                       struct err *err)
@@ -354,8 +355,9 @@ static int read_outside(struct cost_source *cost,
     return 0;
 }
 
-/* Reads the cost model. `basis` has three values; the older flag `measured`
- * covers two of them and is ignored if `basis` is there. */
+/* Reads the description of the cost model. The member `basis` has three values.
+ * The older flag `measured` covers two of them, and is ignored if `basis` is
+ * there. */
 static int read_cost_model(struct cost_source *cost,
                            const struct json_place *root, struct err *err)
 {

@@ -7,36 +7,41 @@
 
 /*
  * Reader and writer of plan.json, the file format of struct plan.
- * neuroshard-plan(5) specifies the format. A plan file is self-contained: no
- * other file is needed to use it.
+ * neuroshard-plan(5) specifies the format. A plan file is self-contained: it
+ * can be used without any other file.
  */
 
-/* Parses a plan and checks it (plan_check). A hand-made plan must have:
+/* Parses a plan and checks it with plan_check. A plan that was written by hand
+ * must have these members:
  *   batch
  *   cluster  gpus, memory_bytes
  *   tables   name, num_embeddings, dim, pooling_factor
  *   shards
  * Any other member that is missing or null has its default. Unknown members are
- * ignored. If kinds of shards are missing, they follow from the geometry.
- * Without `devices` the plan has no costs: plan->devices is NULL, total_ms and
- * bound_ms are NAN. Shards are sorted, together with their shard_ms. Everything
- * lives in the arena. Errors: ERR_INPUT, or ERR_NO_PLAN if the plan does not
- * fit its memory; the message begins with `source`. */
+ * ignored. If the kinds of the shards are missing, they are derived from the
+ * shards' rows and columns. A plan without `devices` has no costs:
+ * plan->devices is NULL, total_ms and bound_ms are NAN. The shards are sorted,
+ * together with their shard_ms. The plan's arrays and strings live in the
+ * arena. Errors: ERR_INPUT, or ERR_NO_PLAN if the plan does not fit its memory.
+ * Messages begin with `source`. */
 int plan_from_json(struct plan *plan, const char *text, size_t len,
                    const char *source, struct arena *arena,
                    struct err *err) MUST_CHECK;
-/* Reads a file with plan_from_json; "-" is standard input. */
+/* Reads the plan file `path` with plan_from_json. The path "-" is standard
+ * input. */
 int plan_load(struct plan *plan, const char *path, struct arena *arena,
               struct err *err) MUST_CHECK;
 
-/* Returns the text of the whole file, in the arena: one line per table, shard
- * and device. Equal plans give equal bytes. Reading the text back gives an
- * equal plan, to the last bit. The plan must have passed plan_check. */
+/* Returns the text of a plan file, in the arena. Each table, shard and device
+ * has a line of its own. Equal plans give equal bytes. Reading the text back
+ * gives a plan that is equal to the last bit. The plan must have passed
+ * plan_check. */
 const char *plan_to_json(const struct plan *plan, struct arena *arena);
-/* Returns the file's content as a JSON document, which the caller decrefs. */
+/* Returns the content of the plan file as a JSON document, which the caller
+ * decrefs. */
 json_t *plan_document(const struct plan *plan);
-/* Checks the plan and writes it atomically; "-" is standard output. The new
- * file is read back before it replaces the old one. */
+/* Checks the plan and writes it atomically to the file `path`. The path "-" is
+ * standard output. The new file is read back before it replaces the old one. */
 int plan_save(const struct plan *plan, const char *path,
               struct err *err) MUST_CHECK;
 

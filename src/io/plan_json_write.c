@@ -9,14 +9,15 @@
 #include <string.h>
 
 /*
- * Writer of plan files. jansson makes and prints the values; this file lays
- * them out: one member per line, and in the lists of tables, shards and devices
- * one element per line. So plans can be read, compared and searched line by
- * line. jansson keeps members in the order in which they were set.
+ * Writer of plan files. jansson makes and prints the values, and this file lays
+ * them out. Each member has its own line. In the lists of tables, shards and
+ * devices, each element has its own line. So plans can be read, compared and
+ * searched line by line. jansson keeps members in the order in which they were
+ * set.
  */
 
-/* Sets a member. Cannot fail: texts are UTF-8, and allocation failures abort
- * (base/mem.h). */
+/* Sets a member of an object. This cannot fail: texts are UTF-8, and allocation
+ * failures abort (base/mem.h). */
 static void set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
@@ -89,9 +90,9 @@ static json_t *from_cost_source(const struct cost_source *cost)
     return value;
 }
 
-/* Builds a table's object. Constraints, bins and row_order are written only if
- * they differ from the default, the row seed only if rows are scattered by
- * it. */
+/* Builds the JSON object of a table. Constraints, bins and row_order are
+ * written only if they differ from the default. The row seed is written only if
+ * the table's rows are scattered by it. */
 static json_t *from_table(const struct table *table)
 {
     json_t *value = place_row(table, table_fields, OF_ROW_ORDER);
@@ -125,7 +126,8 @@ static json_t *from_table(const struct table *table)
     return value;
 }
 
-/* Prints one member per line, and in a list of objects one element per line. */
+/* Prints the document with one line per member. In a list of objects, each
+ * element has a line of its own. */
 static void print_document(struct buf *out, json_t *root)
 {
     const char *key;
@@ -173,7 +175,7 @@ static json_t *from_head(const struct plan *plan)
 
     set(root, "neuroshard_plan", json_integer(PLAN_FORMAT_VERSION));
     place_set_fields(root, plan, plan_fields, OF_DENSE_OPTIMIZER);
-    if (!plan->build) /* a plan of a version before 0.2.0 */
+    if (!plan->build) /* the plan is from a version before 0.2.0 */
         json_object_del(root, "build");
     if (problem->dense_optimizer != DENSE_AS_TABLE)
         place_set_fields(root, plan, &plan_fields[OF_DENSE_OPTIMIZER], 1);
@@ -237,7 +239,7 @@ const char *plan_to_json(const struct plan *plan, struct arena *arena)
     return text;
 }
 
-/* Checks that a plan's text reads back (a file_check). */
+/* Checks that a plan's text can be read back. It has the type file_check. */
 static int check_text(const char *text, size_t len, const char *source,
                       struct arena *arena, struct err *err)
 {

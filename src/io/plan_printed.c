@@ -8,16 +8,19 @@
 #define BLANKS " \t\r\n"
 #define CALL "ParameterSharding("
 #define MAX_CELLS 8
-#define N_CELLS 4 /* number of cells of a row, in both tables */
+/* number of cells of a row, in each of the two printed tables */
+#define N_CELLS 4
 
 struct printed_reader {
     const char *source;
     struct arena *arena;
-    json_t *now, *best; /* plans as modules, owned; NULL: none */
-    json_t *module;     /* current module of `now`, borrowed */
+    /* current and last complete plan, as objects of modules; owned; NULL:
+     * none */
+    json_t *now, *best;
+    json_t *module; /* current module of the plan `now`, borrowed */
     enum { WITHIN_NONE, WITHIN_PARAMS, WITHIN_SHARDS } within;
     size_t line, now_line, best_line;
-    struct err fault; /* first error of `now`; code 0: none */
+    struct err fault; /* first error of the plan `now`; code 0: no error */
 };
 
 bool plan_printed_is(const char *text)
@@ -58,7 +61,7 @@ static size_t line_of(const json_t *table)
     return (size_t)json_integer_value(json_object_get(table, "line"));
 }
 
-/* Ends the current plan. Keeps it if it is complete. */
+/* Ends the current plan. If it is complete, it becomes the best plan. */
 static void end_plan(struct printed_reader *reader)
 {
     const char *path, *name;
@@ -97,7 +100,7 @@ static void begin_plan(struct printed_reader *reader)
     reader->fault = (struct err){0};
 }
 
-/* --- tables --- */
+/* --- printed tables --- */
 
 static char *trim(char *text)
 {
@@ -118,7 +121,8 @@ static size_t split(char *cells[MAX_CELLS], char *line)
     return n;
 }
 
-/* Returns the last word of a cell. Words before it are a launcher's prefix. */
+/* Returns the last word of a cell. The words before it are a prefix that a
+ * launcher printed. */
 static const char *last_word(const char *cell)
 {
     const char *blank = strrchr(cell, ' ');
@@ -143,8 +147,8 @@ static json_t *read_list(const char *text)
     return list;
 }
 
-/* Adds a table from a row such as "t | row_wise | fused | [0, 1]". Other lines
- * belong to other programs and are ignored. */
+/* Adds a table from a row such as "t | row_wise | fused | [0, 1]". Lines of any
+ * other form belong to other programs and are ignored. */
 static int add_param(struct printed_reader *reader, char *cells[],
                      struct err *err)
 {
@@ -252,7 +256,7 @@ static void read_tables(struct printed_reader *reader, char *text)
     end_plan(reader);
 }
 
-/* --- repr --- */
+/* --- output of repr() --- */
 
 static size_t line_at(const char *text, const char *pos)
 {
@@ -263,7 +267,8 @@ static size_t line_at(const char *text, const char *pos)
     return n;
 }
 
-/* True if a '{' is the value of a dict's key. */
+/* True if a '{' is the value of a key in a dict. The search for the key stops
+ * at `least`. */
 static bool is_member(const char *least, const char *brace)
 {
     while (brace > least && strchr(BLANKS, brace[-1]))
@@ -271,8 +276,10 @@ static bool is_member(const char *least, const char *brace)
     return brace - least >= 2 && brace[-1] == ':' && strchr("'\"", brace[-2]);
 }
 
-/* Returns the '{' at which the plan, or the only module, begins. `call` must be
- * its first table, else NULL is returned. The search ends at `least`. */
+/* Returns the '{' at which the plan begins, or the module if the text has only
+ * one. `call` points to the "ParameterSharding(" of a table. Returns NULL if
+ * this table is not the first one of its plan or module. The search goes back
+ * no further than `least`. */
 static const char *find_start(const char *least, const char *call)
 {
     for (unsigned n = 0; call > least && n < 2;)
@@ -284,7 +291,7 @@ static const char *find_start(const char *least, const char *call)
     return NULL;
 }
 
-/* Gives each table its member "shards" and its line. */
+/* Gives each table of a printed plan its member "shards" and its line. */
 static int take_tables(json_t *modules, size_t line, struct err *err)
 {
     const char *path, *name;
@@ -334,7 +341,7 @@ static void read_reprs(struct printed_reader *reader, const char *text)
         struct err fault = {0};
 
         pos = call + strlen(CALL);
-        if (!start) /* a table of a broken plan */
+        if (!start) /* the table belongs to a broken plan */
             continue;
         reader->line = line_at(text, start);
         begin_plan(reader);

@@ -5,8 +5,8 @@
 #include "base/json.h"
 
 /*
- * Reader of a TorchRec ShardingPlan as Python prints it, perhaps in a job's
- * log.
+ * Reader of a TorchRec ShardingPlan as Python prints it. The printed plan may
+ * be part of a job's log. There are two forms.
  *
  * print(plan) gives two tables for each module:
  *
@@ -28,23 +28,26 @@
  *     EnumerableShardingSpec(shards=[ShardMetadata(shard_offsets=[0, 0],
  *     shard_sizes=[50, 64], placement=rank:0/cuda:0), ...]))}}
  *
- * Both become {module: {table: {sharding_type, compute_kernel, ranks, shards,
- * line}}}. This is the output of _serialize() plus the table's line in the
+ * The reader converts each of the two forms to a JSON object {module: {table:
+ * {sharding_type, compute_kernel, ranks, shards, line}}}. TorchRec's
+ * _serialize() writes the same members, except for the table's line in the
  * text.
  */
 bool plan_printed_is(const char *text);
 
-/* Finds the last complete plan of a text: each table has as many shards as
- * ranks, no table is listed twice, and no shard belongs to an unlisted table.
- * The caller owns *modules. *doubt is a message about a later, incomplete plan,
- * or NULL. ERR_INPUT messages have the form "source:line: what is wrong". */
+/* Finds the last complete plan of a text. A plan is complete if each table has
+ * as many shards as ranks, no table is listed twice, and every shard belongs to
+ * a listed table. The caller owns *modules. *doubt is a message about an
+ * incomplete plan that comes later in the text, or NULL. ERR_INPUT messages
+ * have the form "source:line: what is wrong". */
 int plan_printed_read(json_t **modules, const char **doubt, const char *text,
                       size_t len, const char *source, struct arena *arena,
                       struct err *err) MUST_CHECK;
 
 /* Parses one value that Python prints: a number, string, list, dict, or
- * Name(key=value, ...), which becomes an object like a dict. *at moves behind
- * the value. The caller owns *value. ERR_INPUT messages lack the line. */
+ * Name(key=value, ...). The last form becomes an object, as a dict does. *pos
+ * moves behind the value. The caller owns *value. ERR_INPUT messages lack the
+ * line. */
 int python_value(json_t **value, const char **pos, struct err *err) MUST_CHECK;
 
 #endif

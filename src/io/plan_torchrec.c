@@ -18,8 +18,8 @@ static void place_name(struct torchrec_reader *reader, const char *name,
     json_object_set_new(reader->places, name, json_integer((json_int_t)table));
 }
 
-/* Adds the shard of an entry on its rank number `rank`. The caller has set the
- * shard's rows and columns. A shard without rows is not added. */
+/* Adds a shard on the rank entry->ranks[rank]. The caller has set the shard's
+ * rows and columns. A shard without rows is not added. */
 void torchrec_add_shard(struct torchrec_reader *reader,
                         const struct torchrec_entry *entry, size_t rank,
                         struct shard shard)
@@ -45,9 +45,11 @@ void torchrec_add_replicas(struct torchrec_reader *reader,
         torchrec_add_shard(reader, entry, i, shard);
 }
 
-/* Returns the table of an entry, marks it as placed and sets entry->table.
- * Tries entry->fqn, then the text behind each of its dots. If a table of that
- * name is already placed, NAME#2 is tried. Returns NULL if no table is left. */
+/* Returns the table that an entry of the plan names, marks the table as placed
+ * and sets entry->table. Tries the name entry->fqn, then the part of it behind
+ * each dot. If the table of that name is already placed, tries the name with
+ * the suffix "#2", as in NAME#2. Returns NULL if no unplaced table has any of
+ * these names. */
 static const struct table *find_table(struct torchrec_entry *entry,
                                       struct torchrec_reader *reader)
 {
@@ -100,14 +102,15 @@ int torchrec_check_entry(struct torchrec_entry *entry,
                      table->num_embeddings, table->dim);
 }
 
-/* Adds an entry's pieces. A grid lists them by rank. All ranks of a host hold
- * the same column blocks. A rank with several column blocks is listed several
- * times in a row, once per block. */
+/* Adds the pieces of an entry. In a plan of a grid, the pieces are in the order
+ * of their ranks. All ranks of a host hold the same column blocks. A rank with
+ * several column blocks is listed several times in succession, once for each
+ * block. */
 void torchrec_add_pieces(struct torchrec_reader *reader,
                          const struct torchrec_entry *entry)
 {
     const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
-    /* Number of row blocks; the caller has made sure that it is at least 1. */
+    /* Number of row blocks. The caller has made sure that it is at least 1. */
     const uint64_t n_local = max_u64(entry->n_ranks / n_blocks, 1);
     const uint64_t step = (entry->n_rows - 1) / n_local + 1;
     uint64_t host = UINT64_MAX, first = 0, next = 0, same = 0;
@@ -137,7 +140,7 @@ void torchrec_add_pieces(struct torchrec_reader *reader,
 
 /* --- the planner's report --- */
 
-/* Columns of the report that a table list has, too. */
+/* Columns that a planner's report and a table list have in common. */
 static const struct {
     enum planner_column printed;
     size_t column;
@@ -159,10 +162,10 @@ static double cell_number(const char *cell)
     return number;
 }
 
-/* Returns the lookups per sample. TorchRec before 1.1 does not print them. It
- * prints two sums over the F features of a table, the sum of pooling factors
- * and the sum of poolings. The lookups are then the product of the sums,
- * divided by F. */
+/* Returns the lookups per sample of a table in a planner's report. TorchRec
+ * before 1.1 does not print them. It prints two sums over the F features of a
+ * table: the sum of the pooling factors and the sum of the poolings. The number
+ * of lookups is then the product of the two sums, divided by F. */
 static const char *look_ups(const struct planner_row *row, struct arena *arena)
 {
     const double n_features =
@@ -179,9 +182,10 @@ static const char *look_ups(const struct planner_row *row, struct arena *arena)
                     : arena_printf(arena, "%.15g", n);
 }
 
-/* Returns the columns of a piece; 0 if unknown. The report gives the width as
- * in "128 (64)". Otherwise a column-wise table is divided by its ranks, and
- * others have the table's full width. */
+/* Returns the number of columns of a table's piece; 0 if unknown. The report
+ * may give the piece's width in brackets, as in "128 (64)". If it does not, the
+ * columns of a column-wise table are divided by the number of ranks, and a
+ * piece of any other table has the table's full width. */
 static uint64_t piece_width(const struct torchrec_entry *entry,
                             const char *width, const char *sharding)
 {
@@ -192,7 +196,8 @@ static uint64_t piece_width(const struct torchrec_entry *entry,
     return entry->dim;
 }
 
-/* True if the number of ranks fits the number of pieces of this sharding. */
+/* True if the number of ranks of an entry fits the number of pieces that its
+ * kind of sharding needs. */
 static bool has_its_pieces(const struct torchrec_entry *entry,
                            const char *sharding)
 {
@@ -203,7 +208,7 @@ static bool has_its_pieces(const struct torchrec_entry *entry,
     return entry->n_ranks % n_blocks == 0;
 }
 
-/* Reads a table's row of the report. */
+/* Reads a table's row of the planner's report. */
 static int read_cells(struct torchrec_entry *entry, struct table *table,
                       const struct torchrec_reader *reader,
                       const struct planner_row *row, struct err *err)
@@ -250,8 +255,8 @@ static int read_cells(struct torchrec_entry *entry, struct table *table,
                      planner_column_name(wrong), row->cells[wrong]);
 }
 
-/* Reads a row and adds its shards. If no table list was given, adds the table,
- * too. */
+/* Reads a table's row of the planner's report and adds its shards. If no table
+ * list was given, also adds the table. */
 static int read_row(struct torchrec_reader *reader,
                     const struct planner_row *row, struct err *err)
 {
@@ -318,8 +323,8 @@ static bool is_json_plan(const char *text)
                            strstr(text, "\"compute_kernel\""));
 }
 
-/* True if the text has a report that lists its tables. A log may hold a report
- * without tables and also a printed plan. */
+/* True if the text has a planner's report that lists its tables. A log may hold
+ * a report without tables, and a printed plan, too. */
 static bool lists_tables(const char *text)
 {
     return planner_report_is(text) &&
@@ -361,8 +366,8 @@ static int finish(struct torchrec_reader *reader, struct err *err)
     return 0;
 }
 
-/* Reads any form of plan. needs_kernels: kernels that keep a table outside of
- * the GPU's memory are an error. */
+/* Reads a TorchRec plan in any of its forms. If needs_kernels is true, a kernel
+ * that keeps a table outside of the GPU's memory is an error. */
 static int read_text(struct plan *plan, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      bool needs_kernels, struct arena *arena, struct err *err)

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds as JSON names them, in the order of PLANNER_KINDS. */
+/* Kinds of sharding, in the order of PLANNER_KINDS. The names are those of
+ * TorchRec's JSON. */
 enum { KIND_DP, KIND_TW, KIND_CW, KIND_TWCW, KIND_RW, KIND_TWRW, KIND_GS };
 static const char *const json_kinds[] = {
     "data_parallel", "table_wise",     "column_wise", "table_column_wise",
     "row_wise",      "table_row_wise", "grid_shard",  NULL};
 
-/* True if a shard fits the kind. The kind determines whether a shard may have
- * only a part of the rows or of the columns. */
+/* True if a shard fits a kind of sharding. The kind determines whether a shard
+ * may have only a part of its table's rows or columns. */
 static bool is_of_kind(const struct shard *shard, const struct table *table,
                        int kind)
 {
@@ -29,8 +30,8 @@ static bool is_of_kind(const struct shard *shard, const struct table *table,
             kind == KIND_GS);
 }
 
-/* Compares a placement such as "rank:3/cuda:3" with the rank that the table
- * lists for the shard. */
+/* Compares a shard's placement, such as "rank:3/cuda:3", with the rank that the
+ * table's entry lists for the shard. */
 static int check_placement(const struct torchrec_entry *entry, size_t i,
                            const json_t *shard, struct err *err)
 {
@@ -92,8 +93,8 @@ static int read_shards(struct torchrec_reader *reader,
     return 0;
 }
 
-/* Adds the shards of a plan that does not list them: equal blocks, as TorchRec
- * makes them. */
+/* Adds the shards of a table if the plan does not list them. They are equal
+ * blocks, as TorchRec makes them. */
 static int add_blocks(struct torchrec_reader *reader,
                       struct torchrec_entry *entry, int kind, struct err *err)
 {
@@ -125,7 +126,8 @@ static int add_blocks(struct torchrec_reader *reader,
     return 0;
 }
 
-/* Returns the ranks of a list; NULL if it is empty or not a list of ranks. */
+/* Returns the ranks of a JSON list. Returns NULL if the list is empty, or if
+ * the value is not a list of ranks. */
 static uint32_t *ranks_of(size_t *n, const json_t *list, struct arena *arena)
 {
     uint32_t *ranks = ARENA_NEW(arena, uint32_t, json_array_size(list));
@@ -174,8 +176,8 @@ static int read_entry(struct torchrec_reader *reader, json_t *value,
     return 0;
 }
 
-/* Reads all tables of all modules. `lines` holds the line of each table in
- * order; if it is NULL, each table has a member "line". */
+/* Reads all tables of all modules. `lines` holds the line of each table, in the
+ * order of the tables. If `lines` is NULL, each table has a member "line". */
 static int read_modules(struct torchrec_reader *reader, json_t *modules,
                         const size_t *lines, struct err *err)
 {
@@ -202,8 +204,8 @@ static int read_modules(struct torchrec_reader *reader, json_t *modules,
     return 0;
 }
 
-/* Sets the number of devices from the highest rank in the plan, if it is
- * unknown. */
+/* Sets the number of devices from the highest rank in the plan, if the number
+ * of devices is unknown. */
 static void find_ranks(struct torchrec_reader *reader, json_t *modules)
 {
     struct cluster *cluster = &reader->plan->problem.cluster;
@@ -229,8 +231,8 @@ static void find_ranks(struct torchrec_reader *reader, json_t *modules)
     cluster->n_devices = cluster->n_devices ? cluster->n_devices : 1;
 }
 
-/* Reads {"plan": modules}, perhaps with the members that `emit` adds, or the
- * modules alone. */
+/* Reads {"plan": modules} or the modules alone. {"plan": modules} may also have
+ * the members that `emit` adds. */
 int torchrec_read_json(struct torchrec_reader *reader, const char *text,
                        size_t len, struct err *err)
 {

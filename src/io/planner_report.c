@@ -11,13 +11,15 @@
 
 #define TITLE "--- Planner Statistics ---"
 #define MAX_CELLS 32
-/* Rounding error of the mean over printed times: absolute, and relative for the
- * accumulated error of many ranks. */
+/* Rounding error of a mean of printed times, in ms. The absolute part is the
+ * error of the printed mean. The relative part is the error that many ranks
+ * accumulate. */
 #define MEAN_SLACK_MS 0.002
 #define MEAN_SLACK_FRAC 1e-5
 
 static const struct {
-    const char *names; /* separated by '|', newest first */
+    /* names of the column, separated by '|', the newest first */
+    const char *names;
     bool is_needed;
 } columns[N_PLANNER_COLUMNS] = {
     [PLANNER_FQN] = {"FQN", true},
@@ -35,31 +37,35 @@ static const struct {
 static const char *const kinds[N_PLANNER_KINDS] = {"DP", "TW",   "CW", "TWCW",
                                                    "RW", "TWRW", "GS"};
 
-/* Shards of a rank by kind: the counts in the rank's row, and the number that
- * the tables list on it. */
+/* Number of shards of a rank for each kind of sharding. `said` is the number in
+ * the rank's row. `listed` is the number that the list of tables gives for the
+ * rank. */
 struct rank_shards {
     int64_t said[N_PLANNER_KINDS], listed[N_PLANNER_KINDS];
     size_t line;
 };
 
-/* State of one report during parsing. */
+/* State of the parser for one report. */
 struct attempt {
     struct planner_report report;
     enum { WITHIN_NONE, WITHIN_RANKS, WITHIN_TABLES, WITHIN_KERNELS } within;
     struct rank_shards *ranks; /* [report.n_ranks], owned */
     size_t ranks_cap, rows_cap;
-    /* from the heading; perf_at 0: no such column */
+    /* from the table's heading; perf_at is 0 if there is no such column */
     size_t n_cells, shards_at, perf_at;
-    /* index by column; MAX_CELLS: no such column */
+    /* index of each column in a row; MAX_CELLS: there is no such column */
     size_t column[N_PLANNER_COLUMNS];
-    double perf_ms, mean_ms;       /* sum over ranks; printed mean, or NAN */
-    uint64_t n_kernels, last_rank; /* as printed; 0: not printed */
+    /* times in ms: sum over the ranks, and the printed mean or NAN */
+    double perf_ms, mean_ms;
+    uint64_t n_kernels, last_rank; /* numbers as printed; 0: not printed */
     size_t kernels_line, mean_line, last_rank_line;
-    const char *fault; /* first error, as "12: what is wrong"; or NULL */
+    /* first error of the report, such as "12: what is wrong"; or NULL */
+    const char *fault;
 };
 
 struct report_reader {
-    /* best.report.n_rows == 0: no complete report yet */
+    /* `best` is the last consistent report; best.report.n_rows is 0 if none was
+     * found */
     struct attempt now, best;
     const char *source;
     struct arena *arena;
@@ -75,7 +81,7 @@ struct report_reader {
              : arena_printf((reader)->arena, "%zu: %s", (pos), \
                             arena_printf((reader)->arena, __VA_ARGS__)))
 
-/* Returns the newest name of a column. */
+/* Returns the newest name of a column of the report. */
 const char *planner_column_name(enum planner_column column)
 {
     static const char *const first[N_PLANNER_COLUMNS] = {
@@ -92,8 +98,9 @@ bool planner_report_is(const char *text)
     return strstr(text, TITLE);
 }
 
-/* Parses "3" or "0-95" up to a comma or the end. Returns the end, or NULL if
- * the text is neither or has more ranks than the world. */
+/* Parses a rank such as "3", or a range of ranks such as "0-95". The text ends
+ * at a comma or a NUL. Returns the end of the text, or NULL if it is neither a
+ * rank nor a range, or if the range has more than n_world ranks. */
 static const char *parse_range(uint64_t *first, uint64_t *last,
                                const char *text, uint32_t n_world)
 {
@@ -139,7 +146,7 @@ uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
 }
 
 /* Cuts the text between the two '#' of a line into cells. Returns false if the
- * line does not belong to a report. */
+ * line does not belong to a planner's report. */
 static bool split_line(struct report_reader *reader, char *line)
 {
     char *end = line + strlen(line);
@@ -166,7 +173,8 @@ static bool split_line(struct report_reader *reader, char *line)
     return true;
 }
 
-/* True if a row has at least `least` cells, and no more than its heading. */
+/* True if the current row has at least `least` cells, and no more cells than
+ * the table's heading. */
 static bool is_whole(struct report_reader *reader, size_t least)
 {
     if (reader->n_cells > reader->now.n_cells)
@@ -177,7 +185,7 @@ static bool is_whole(struct report_reader *reader, size_t least)
     return reader->n_cells >= least && reader->n_cells <= reader->now.n_cells;
 }
 
-/* Parses a rank's shards, such as "CW: 3 RW: 2". */
+/* Parses a text with the numbers of a rank's shards, such as "CW: 3 RW: 2". */
 static bool parse_shards(struct rank_shards *rank, const char *text)
 {
     while (*text) {
@@ -233,8 +241,8 @@ static void read_table(struct report_reader *reader)
     struct planner_report *report = &now->report;
     struct planner_row row = {.line = reader->line};
 
-    /* A short line belongs to another program, or is cut. If it is cut, the
-     * comparison of shards fails later. */
+    /* A line with too few cells belongs to another program, or has lost its
+     * end. If it has lost its end, the comparison of shards fails later. */
     if (!is_whole(reader, now->column[PLANNER_RANKS] + 1))
         return;
     for (size_t c = 0; c < N_PLANNER_COLUMNS; c++)
@@ -245,7 +253,7 @@ static void read_table(struct report_reader *reader)
     report->rows[report->n_rows++] = row;
 }
 
-/* Reads a line such as "fused: 1935". */
+/* Reads a line with the number of tables of a kernel, such as "fused: 1935". */
 static void read_kernel(struct report_reader *reader)
 {
     const char *count = strstr(reader->cells[0], ": ");
@@ -257,8 +265,8 @@ static void read_kernel(struct report_reader *reader)
     reader->now.kernels_line = reader->line;
 }
 
-/* Returns the index of the cell that holds one of the names, which '|'
- * separates. Returns MAX_CELLS if no cell does. */
+/* Returns the index of the cell in the current heading that holds one of the
+ * names, which '|' separates in `names`. Returns MAX_CELLS if no cell does. */
 static size_t find_column(const struct report_reader *reader, const char *names)
 {
     for (size_t i = 0; i < reader->n_cells; i++)
@@ -301,8 +309,8 @@ static void read_ranks_heading(struct report_reader *reader)
         now->perf_at = 0;
 }
 
-/* Reads a line such as "Maximum of Total Perf: 1300.325 ms on rank 28" or "...
- * on ranks 0-95". */
+/* Reads a line with a maximum or a mean, such as "Maximum of Total Perf:
+ * 1300.325 ms on rank 28" or "... on ranks 0-95". */
 static void read_figure(struct report_reader *reader)
 {
     static const char mean[] = "Mean Total Perf: ", batch[] = "Batch Size: ";
@@ -338,8 +346,9 @@ static void read_figure(struct report_reader *reader)
     }
 }
 
-/* Counts the shards that the tables list on each rank. Returns false if a row
- * is malformed; the reader of that row reports the error. */
+/* Counts the shards that the list of tables gives for each rank. Returns false
+ * if a row of the list is malformed. The error is reported by the code that
+ * reads the row later. */
 static bool count_listed(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
@@ -381,7 +390,7 @@ static void compare_shards(struct report_reader *reader)
             }
 }
 
-/* Compares a report with its own totals. */
+/* Compares the rows of a report with the totals that the report prints. */
 static void check_report(struct report_reader *reader)
 {
     const struct attempt *now = &reader->now;
@@ -423,7 +432,7 @@ static void release(struct attempt *attempt)
     *attempt = (struct attempt){.mean_ms = NAN};
 }
 
-/* Ends the current report. Keeps it if it is consistent. */
+/* Ends the current report. If it is consistent, it becomes the best report. */
 static void end_report(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
@@ -481,8 +490,8 @@ static void read_line(struct report_reader *reader, char *line)
     }
 }
 
-/* Returns the last consistent report. report->doubt is the error of a later
- * one. */
+/* Returns the last consistent report. If an inconsistent report comes later in
+ * the log, report->doubt is that report's error. */
 static int take_best(struct planner_report *out, struct report_reader *reader,
                      struct err *err)
 {

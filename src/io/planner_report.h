@@ -5,24 +5,25 @@
 #include "base/mem.h"
 
 /*
- * Finds the report of TorchRec's planner in a job's log and checks its
- * consistency.
+ * Finds the report of TorchRec's planner in a job's log and checks that its
+ * numbers agree with each other.
  *
- * A report begins with "--- Planner Statistics ---". Each of its lines stands
- * between two '#', perhaps behind a prefix of a launcher or a log collector.
- * Two blanks or more separate cells. Lines of other programs are skipped.
- * Checks:
+ * A report begins with "--- Planner Statistics ---". Each line of the report
+ * stands between two '#', and a launcher or a log collector may have put a
+ * prefix before the first '#'. Two blanks or more separate cells. Lines of
+ * other programs are skipped. The reader checks the following:
  *
- *   - Ranks are numbered from 0 without a gap, and include every rank of an
- *     "on rank N".
- *   - The shards of each rank by kind ("CW: 3 RW: 2") are those that the tables
- *     list on it, and "Compute Kernels Count" counts the same number of tables.
- *   - "Mean Total Perf" is the mean over the listed ranks.
+ * - Ranks are numbered from 0 without a gap, and include every rank that an "on
+ * rank N" names.
+ * - Each rank's row counts its shards by kind ("CW: 3 RW: 2"). The list of
+ * tables gives the same counts. "Compute Kernels Count" counts as many tables
+ * as are listed.
+ * - "Mean Total Perf" is the mean over the listed ranks.
  *
  * The last report that passes all checks is used.
  */
 
-/* Columns of "Parameter Info". */
+/* Columns of the report's table "Parameter Info". */
 enum planner_column {
     PLANNER_FQN,
     PLANNER_SHARDING,
@@ -33,7 +34,8 @@ enum planner_column {
     PLANNER_OUTPUT,
     PLANNER_INDICES, /* lookups per sample; not printed before TorchRec 1.1 */
     PLANNER_FACTOR,  /* lookups per feature and pooling, summed over features */
-    PLANNER_POOLINGS, /* summed over features; absent in the oldest versions */
+    /* poolings, summed over features; absent in the oldest versions */
+    PLANNER_POOLINGS,
     PLANNER_FEATURES,
     N_PLANNER_COLUMNS
 };
@@ -41,17 +43,18 @@ enum planner_column {
 const char *planner_column_name(enum planner_column column);
 
 struct planner_row {
-    const char *cells[N_PLANNER_COLUMNS]; /* NULL: there is no such column */
+    /* text of each column; NULL if the report lacks the column */
+    const char *cells[N_PLANNER_COLUMNS];
     size_t line;
 };
 
 struct planner_report {
-    size_t line;             /* line of its title */
+    size_t line;             /* line number of the report's title */
     uint32_t n_ranks;        /* number of ranks, >= 1 */
-    uint64_t batch_per_rank; /* 0: not printed */
+    uint64_t batch_per_rank; /* 0 if the report does not print it */
     struct planner_row *rows;
     size_t n_rows; /* number of rows, >= 1 */
-    /* Message about a later, inconsistent report; or NULL. */
+    /* Message about an inconsistent report later in the log; or NULL. */
     const char *doubt;
 };
 
@@ -63,13 +66,15 @@ bool planner_report_is(const char *text);
 #define N_PLANNER_KINDS 7
 
 /* Returns the ranks of a text such as "3,14,14" or "0-95", in the arena.
- * n_world is the number of ranks in the world; a single rank may be outside of
- * it. Returns NULL if the text is not such a list. */
+ * n_world is the number of ranks in the world: a range such as "0-95" may have
+ * at most n_world ranks, but a rank's number may be n_world or more. Returns
+ * NULL if the text is not such a list. */
 uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
                         struct arena *arena);
 
-/* Finds the last consistent report. ERR_INPUT messages have the form
- * "source:line: what does not agree", with both numbers. */
+/* Finds the last consistent report in a log. ERR_INPUT messages have the form
+ * "source:line: what does not agree", and give the two numbers that
+ * disagree. */
 int planner_report_find(struct planner_report *out, const char *text,
                         size_t len, const char *source, struct arena *arena,
                         struct err *err) MUST_CHECK;

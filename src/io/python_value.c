@@ -7,7 +7,8 @@
 
 #define BLANKS " \t\r\n"
 #define MAX_DEPTH 32
-/* Characters that end a word, which is neither quoted nor called. */
+/* Characters that end a word. A word is a value without quotes that is not
+ * followed by '(', such as None. */
 #define WORD_ENDS ",()[]{}=" BLANKS "'\""
 
 static int read_value(json_t **value, const char **pos, unsigned depth,
@@ -19,8 +20,8 @@ static char next(const char **pos)
     return **pos;
 }
 
-/* Reads a string in either kind of quotes. A backslash keeps the next
- * character. */
+/* Reads a string in single or double quotes. A backslash makes the next
+ * character an ordinary one. */
 static int read_string(char **text, const char **pos, struct err *err)
 {
     const char quote = *(*pos)++;
@@ -41,7 +42,7 @@ static int read_string(char **text, const char **pos, struct err *err)
     return 0;
 }
 
-/* Reads one "key: value" or "key=value"; `separator` is ':' or '='. */
+/* Reads one member, "key: value" or "key=value". `separator` is ':' or '='. */
 static int read_member(json_t *object, const char **pos, char separator,
                        unsigned depth, struct err *err)
 {
@@ -77,8 +78,8 @@ static int read_member(json_t *object, const char **pos, char separator,
     return rc;
 }
 
-/* Reads comma-separated members up to the bracket `end`. separator '\0':
- * elements of a list, without keys. */
+/* Reads members, separated by commas, up to the closing bracket `end`. If
+ * `separator` is '\0', the members are elements of a list, without keys. */
 static int read_members(json_t *into, const char **pos, char end,
                         char separator, unsigned depth, struct err *err)
 {
@@ -105,7 +106,8 @@ static int read_members(json_t *into, const char **pos, char end,
     return 0;
 }
 
-/* Reads a number, a word (None, rank:0/cuda:0) or a call. */
+/* Reads a number, a word (None, rank:0/cuda:0), or a call such as
+ * Name(key=value). */
 static int read_word(json_t **value, const char **pos, unsigned depth,
                      struct err *err)
 {
@@ -158,7 +160,7 @@ static int read_value(json_t **value, const char **pos, unsigned depth,
         *value = json_array();
         rc = read_members(*value, pos, ']', '\0', depth + 1, err);
         break;
-    case '<': /* such as "<Kind.LRU: 'lru'>" */
+    case '<': /* a repr such as "<Kind.LRU: 'lru'>" */
         rc = read_angle(value, pos, err);
         break;
     case '\'':

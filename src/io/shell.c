@@ -8,13 +8,14 @@
 
 #define MAX_LOOPS 256
 
-/* Names for messages, indexed by enum frame_kind. */
+/* Names of compound commands in messages, indexed by enum frame_kind. */
 static const char *const frame_names[] = {"if",       "a loop", "case",
                                           "function", "{",      "("};
 
 /* --- branches --- */
 
-/* Returns the frame that was opened last, or NULL. */
+/* Returns the innermost open compound command, or NULL outside of all compound
+ * commands. */
 static struct shell_frame *last_frame(struct shell_reader *reader)
 {
     return reader->n_frames ? &reader->frames[reader->n_frames - 1] : NULL;
@@ -36,8 +37,8 @@ bool shell_is_same(const char *a, const char *b)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* Merges the variables of another branch into the shell's. A variable with
- * different values becomes unknown. */
+/* Merges the variables at the end of another branch into the shell's variables.
+ * A variable that has different values in the two becomes unknown. */
 static void merge(struct shell *shell, const struct shell_variables *other)
 {
     struct shell_variables *mine = &shell->variables;
@@ -81,7 +82,8 @@ static int push(struct shell_reader *reader, enum frame_kind kind,
     return 0;
 }
 
-/* Ends a branch. The next one begins with the variables before the first. */
+/* Ends a branch of a compound command. The next branch begins with the
+ * variables from before the command. */
 static void end_branch(struct shell_reader *reader)
 {
     struct shell_frame *frame = &reader->frames[reader->n_frames - 1];
@@ -95,7 +97,8 @@ static void end_branch(struct shell_reader *reader)
     shell->variables = copy_of(&frame->before);
 }
 
-/* Marks the variables that a function sets: each call may change them. */
+/* Marks the variables that a function sets as shaky, because each call of the
+ * function may change them. */
 static void make_shaky(struct shell *shell,
                        const struct shell_variables *before)
 {
@@ -131,7 +134,7 @@ static int pop(struct shell_reader *reader, enum frame_kind kind,
     if (kind == FRAME_FUNCTION)
         make_shaky(shell, &frame->before);
     else if (kind != FRAME_GROUP) {
-        /* A branch of `case` was ended by its own ";;". */
+        /* A branch of `case` that has its own ";;" is already ended. */
         if (kind == FRAME_IF || kind == FRAME_LOOP || !frame->has_branch)
             end_branch(reader);
         mem_free(shell->variables.list);
@@ -146,7 +149,7 @@ static int pop(struct shell_reader *reader, enum frame_kind kind,
 
 /* --- keywords --- */
 
-/* Reads "for NAME in WORD..." behind the word `for`. */
+/* Reads "NAME in WORD...", which follows the word `for`. */
 static int read_for(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -180,7 +183,7 @@ static int read_for(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* Reads a pattern of `case` up to its bracket, or `esac`. */
+/* Reads a pattern of `case` up to its closing bracket, or the word `esac`. */
 static int read_pattern(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -197,8 +200,8 @@ static int read_pattern(struct shell_reader *reader, struct err *err)
     if (!strncmp(start, "esac", 4) &&
         (!start[4] || strchr(SHELL_OPERATORS, start[4]))) {
         shell_step(shell, 4);
-        /* The branch that is open here has no commands. It stands for the case
-         * in which no pattern matches. */
+        /* The current branch has no commands. It stands for the case in which
+         * no pattern matches. */
         return pop(reader, FRAME_CASE, "esac", err);
     }
     end = start + (*start == '(');
@@ -231,7 +234,7 @@ static int read_case(struct shell_reader *reader, struct err *err)
     return push(reader, FRAME_CASE, err) || read_pattern(reader, err);
 }
 
-/* Skips "[[ ... ]]". */
+/* Skips a test of the form "[[ ... ]]". */
 static int skip_test(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -269,8 +272,8 @@ static int next_branch(struct shell_reader *reader, bool is_last,
     return 0;
 }
 
-/* Words that open, divide or close compound commands; indexed by enum
- * keyword. */
+/* Words that open, divide or close compound commands. The array of their names
+ * is indexed by enum keyword. */
 enum keyword {
     IF,
     THEN,
@@ -296,8 +299,8 @@ static const char *const keywords[] = {
     "for", "select", "do",   "done", "case", "function", "{",
     "}",   "[[",     "!",    "time", NULL};
 
-/* Reads a keyword at shell->at. Returns 1; 0 if there is no keyword, -1 on
- * failure. */
+/* Reads a keyword at shell->pos. Returns 1 if it was read, 0 if there is no
+ * keyword, -1 on failure. */
 static int read_keyword(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -345,7 +348,7 @@ static int read_keyword(struct shell_reader *reader, struct err *err)
 
 /* --- scripts --- */
 
-/* Reads an operator between commands. */
+/* Reads an operator between two commands. */
 static int read_operator(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -411,7 +414,8 @@ int shell_read_commands(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* Fails if a text leaves a frame open. Closes all frames in any case. */
+/* Fails if a text ends inside a compound command. Closes all open compound
+ * commands in any case. */
 static int close_frames(struct shell_reader *reader, struct err *err)
 {
     const struct shell_frame *frame = last_frame(reader);
@@ -428,8 +432,8 @@ static int close_frames(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* Returns the end of the line at shell->at, including the lines that continue
- * it. */
+/* Returns the end of the line at `pos`. If the line ends in a backslash, the
+ * next line counts as a part of it. */
 static const char *whole_line(const char *pos)
 {
     const char *end = pos + strcspn(pos, "\n");
@@ -441,8 +445,8 @@ static const char *whole_line(const char *pos)
     return *end ? end + 1 : end;
 }
 
-/* Reads a text in which commands stand among other lines, one line at a
- * time. */
+/* Reads a text in which commands stand among lines of other text. Reads it one
+ * line at a time. */
 static int read_lines(struct shell_reader *reader, struct err *err)
 {
     static const char *const branches[] = {

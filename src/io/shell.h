@@ -5,15 +5,17 @@
 #include "base/mem.h"
 
 /*
- * Reader of the commands in a shell script. It runs nothing. It follows these
- * as bash does: quotes, comments, continued lines, here-documents, variables
- * and arrays with appending, default values, integer arithmetic, `if`, `case`,
- * loops, functions, subshells and `eval`.
+ * Reader of the commands in a shell script. The reader runs nothing. It
+ * understands the following constructs as bash does: quotes, comments,
+ * continued lines, here-documents, variables and arrays with appending, default
+ * values, integer arithmetic, `if`, `case`, loops, functions, subshells and
+ * `eval`.
  *
  * Values that only a running shell knows stay unknown: the output of a command,
  * an argument of the script, a variable that the script does not set, a
- * variable that a branch or a loop may have changed. An unknown part of a word
- * is the script's own text between SHELL_UNKNOWN and SHELL_KNOWN.
+ * variable that a branch or a loop may have changed. In a word, an unknown part
+ * is represented by its source text in the script, between SHELL_UNKNOWN and
+ * SHELL_KNOWN.
  */
 #define SHELL_UNKNOWN '\1'
 #define SHELL_KNOWN '\2'
@@ -28,35 +30,37 @@ struct shell_command {
     size_t n_words;
 };
 
-/* Callback for each simple command, in the order of the text. The commands of
- * all branches are passed. */
+/* Callback for each simple command of a script, in the order of the text. The
+ * commands of all branches are passed, whether or not a shell would run
+ * them. */
 typedef int shell_take(void *ctx, const struct shell_command *command,
                        struct err *err);
 
-/* A script, or a part of one, and the callback for its commands. */
+/* A script, or a part of a script, and the callback for its commands. */
 struct shell_script {
     const char *text, *source;
     size_t line; /* line number of the text's first character */
     shell_take *take;
     void *ctx;
-    /* If set, the text is read line by line, as it is not a script as a whole.
-     * A line that cannot be read as a command is skipped if this returns true
-     * for it. */
+    /* Optional callback for texts that are not a script as a whole. If it is
+     * set, the text is read line by line. A line that cannot be read as a
+     * command is skipped if the callback returns true for the line. */
     bool (*is_foreign)(const char *line);
-    /* Gets lines such as "# $X is not set in the file: 8, its default"; or
-     * NULL. */
+    /* Gets comment lines about the values of variables, such as "# $X is not
+     * set in the file: 8, its default". May be NULL. */
     struct buf *notes;
     struct arena *arena; /* holds the words */
 };
 
-/* Reads a script. ERR_INPUT messages begin with "source:line:". Causes: an
- * unclosed quote or bracket, `if` without `fi`, control characters, or more
- * nesting, variables or text than the reader allows. */
+/* Reads a script and passes its commands to the callback. ERR_INPUT messages
+ * begin with "source:line:". Causes: an unclosed quote or bracket, `if` without
+ * `fi`, control characters, or more nesting, variables or text than the reader
+ * allows. */
 int shell_read(const struct shell_script *script, struct err *err) MUST_CHECK;
 
 /* True if a word has no unknown part. */
 bool shell_is_known(const char *word);
-/* Returns the word as the script has it, in the arena. */
+/* Returns the word as it is written in the script, in the arena. */
 const char *shell_shown(const char *word, struct arena *arena) NEVER_NULL;
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Evaluates the shell's arithmetic on 64-bit integers, by precedence climbing.
- * The result is unknown if an operation overflows, divides by zero or
- * assigns. */
+/* Evaluates the shell's arithmetic expressions on 64-bit integers, by
+ * precedence climbing. The result is unknown if an operation overflows, divides
+ * by zero or assigns. */
 
 struct sum {
     struct shell *shell;
@@ -16,7 +16,8 @@ struct sum {
 
 #define MAX_DEPTH 64
 
-/* Longer operators first: the first match wins. */
+/* Binary operators. Longer operators come first, because the first operator
+ * that matches is used. */
 static const struct operator
 {
     const char *text;
@@ -42,7 +43,7 @@ static bool read_number(const char *text, size_t len, int64_t *out)
     long long value;
 
     if (!len || len > 20 || (text[0] == '0' && len > 1))
-        return false; /* octal and hexadecimal numbers are unknown, too */
+        return false; /* octal and hexadecimal numbers count as unknown */
     value = strtoll(text, &end, 10);
     *out = value;
     return end == text + len && value < INT64_MAX;
@@ -81,7 +82,7 @@ static bool read_unary(struct sum *sum, int64_t *out)
     if (sign && strchr("+-!~", sign)) {
         sum->pos++;
         if (*sum->pos == sign)
-            return false; /* ++ and -- assign */
+            return false; /* ++ and -- assign to a variable */
         sum->depth++;
         if (!read_unary(sum, out) || *out == INT64_MIN)
             return false;

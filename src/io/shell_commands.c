@@ -7,7 +7,8 @@
 
 #define MAX_TEXTS 8
 
-/* Reads simple commands: their assignments, words and here-documents. */
+/* This file reads simple commands: their assignments, words, redirections and
+ * here-documents. */
 
 void shell_step(struct shell *shell, size_t n)
 {
@@ -58,8 +59,8 @@ static void assign(struct shell_reader *reader,
     shell_set(shell, set->name, value);
 }
 
-/* Reads the elements of an array, "(word word)". shell->at stands on the
- * bracket. */
+/* Reads the elements of an array, "(word word)". shell->pos must point to the
+ * opening bracket. */
 static int read_elements(struct shell_reader *reader, struct buf *out,
                          struct err *err)
 {
@@ -95,7 +96,8 @@ static int read_elements(struct shell_reader *reader, struct buf *out,
     return 0;
 }
 
-/* Returns the length of "NAME" if the text assigns to it; 0 otherwise. */
+/* Returns the length of the name if the text at `pos` assigns to a variable, as
+ * in "NAME=value"; 0 otherwise. */
 static size_t assigned_name(const char *pos)
 {
     const size_t len = shell_name_length(pos);
@@ -141,7 +143,7 @@ static int read_assignment(struct shell_reader *reader,
 
 /* --- simple commands --- */
 
-/* Appends the fields of an expanded word to the words. */
+/* Appends the fields of an expanded word to a list of words. */
 static void add_fields(struct shell_words *words, const struct buf *word,
                        size_t line, bool is_quoted, struct arena *arena)
 {
@@ -163,7 +165,7 @@ static void add_fields(struct shell_words *words, const struct buf *word,
     } while (*pos);
 }
 
-/* Reads the commands in a text, as `eval` does. */
+/* Reads the commands in another text, in the way in which `eval` runs them. */
 int shell_read_text(struct shell_reader *reader, const char *text, size_t line,
                     struct err *err)
 {
@@ -200,7 +202,7 @@ static int run_eval(struct shell_reader *reader,
     return shell_read_text(reader, copy, words->list[0].line, err);
 }
 
-/* Reads the commands of each "bash -c TEXT" among the words. */
+/* Reads the commands in TEXT for each "bash -c TEXT" among the words. */
 static int run_shell(struct shell_reader *reader,
                      const struct shell_words *words, struct err *err)
 {
@@ -220,7 +222,7 @@ static int run_shell(struct shell_reader *reader,
     return 0;
 }
 
-/* Follows the effects of built-in commands on variables. */
+/* Follows the effects that built-in commands have on variables. */
 static int run_builtin(struct shell_reader *reader,
                        const struct shell_words *words, struct err *err)
 {
@@ -255,7 +257,7 @@ static int run_builtin(struct shell_reader *reader,
     return 0;
 }
 
-/* Reads a redirection; shell->at stands on '<' or '>'. */
+/* Reads a redirection. shell->pos must point to its '<' or '>'. */
 int shell_read_redirection(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -288,7 +290,8 @@ int shell_read_redirection(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* Reads the bodies of here-documents; shell->at stands behind the line end. */
+/* Reads the bodies of the here-documents that began on the previous line.
+ * shell->pos must be behind the end of that line. */
 int shell_read_here(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;

@@ -162,8 +162,8 @@ static void add_default(struct shell *shell, struct buf *out, const char *name,
                    name, *text ? text : "''");
 }
 
-/* Expands "NAME", "NAME[@]", "NAME:-word" ... *is_known is false if the value
- * is unknown. */
+/* Expands the text in the braces of a "${...}": "NAME", "NAME[@]", "NAME:-word"
+ * and similar forms. *is_known is false if the value is unknown. */
 static int expand_braces(struct shell *shell, struct buf *out, const char *text,
                          bool splits, bool is_quoted, bool *is_known,
                          struct err *err)
@@ -210,8 +210,8 @@ static int expand_braces(struct shell *shell, struct buf *out, const char *text,
     return rc;
 }
 
-/* Expands "$((...))". `at` stands behind the first "((", `end` on the last
- * "))". */
+/* Expands an arithmetic expansion "$((...))". `pos` must be behind the first
+ * "((", and `end` on the last "))". */
 static int expand_sum(struct shell *shell, struct buf *out, const char *pos,
                       const char *end, bool *is_known, struct err *err)
 {
@@ -229,14 +229,14 @@ static int expand_sum(struct shell *shell, struct buf *out, const char *pos,
     return rc;
 }
 
-/* Moves shell->at to `end` and counts lines. */
+/* Moves shell->pos to `end`, and counts the line ends between. */
 static void step_to(struct shell *shell, const char *end)
 {
     for (; shell->pos < end; shell->pos++)
         shell->line += *shell->pos == '\n';
 }
 
-/* Expands a '$', on which shell->at stands. */
+/* Expands the '$' at shell->pos, with the name or brackets that follow it. */
 static int expand_dollar(struct shell *shell, struct buf *out, bool splits,
                          bool is_quoted, struct err *err)
 {
@@ -346,8 +346,9 @@ static int expand_double(struct shell *shell, struct buf *out, bool splits,
     return rc;
 }
 
-/* Returns the end of "{1..4}" or "{a,b}", or NULL. They make several words,
- * which stay unknown. */
+/* Returns the end of a brace expansion, such as "{1..4}" or "{a,b}", or NULL if
+ * the text begins with none. A brace expansion makes several words, which stay
+ * unknown. */
 static const char *braces_end(const char *pos)
 {
     const size_t len = strcspn(pos, "} \t\r\n;&|<>()");

@@ -15,8 +15,9 @@
 FILE_TEXT(store_schema_sql, "data/schema.sql");
 FILE_TEXT(store_moves_sql, "src/io/store_moves.sql");
 
-/* True if a killed writer left a change half done. It must be rolled back
- * first, which a read-only connection may not do. */
+/* True if an SQLite status means that a killed writer left a change half done.
+ * The change must be rolled back before the file can be read. A read-only
+ * connection may not do this. */
 static bool is_half_changed(int status)
 {
     return status == SQLITE_READONLY_ROLLBACK ||
@@ -78,7 +79,7 @@ int store_end(struct store *store, int rc, struct err *err)
 {
     if (!rc)
         rc = store_execute(store, "COMMIT", err);
-    /* After some errors SQLite has already rolled back. */
+    /* SQLite has already rolled back the transaction after some errors. */
     if (rc && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;
@@ -95,10 +96,10 @@ int store_copy(sqlite3 *into, const char *name, struct store *from,
     return store_check(from, sqlite3_backup_finish(backup), err);
 }
 
-/* Protects against a file from an untrusted source. No triggers or views run.
- * The schema calls no functions with side effects and cannot be changed behind
- * SQLite's back. No cell may be larger than any cell that this program
- * writes. */
+/* Protects the program from a file of an untrusted source. No triggers or views
+ * run. The schema calls no functions with side effects, and cannot be changed
+ * behind SQLite's back. No cell may be larger than the largest cell that this
+ * program writes. */
 static int defend(struct store *store, struct err *err)
 {
     static const struct {
@@ -139,8 +140,9 @@ int store_ask(struct store *store, const char *sql, struct buf *answer,
     return status;
 }
 
-/* Reads the schema version. Fails for another program's database and for an
- * unsupported version. *version is 0 if the database is empty. */
+/* Reads the schema version. Fails if the database belongs to another program,
+ * or if the version is not supported. *version is 0 if the database is
+ * empty. */
 static int read_version(struct store *store, int64_t *version, struct err *err)
 {
     struct buf answer = {0};
@@ -175,9 +177,10 @@ const char *const store_tables[] = {"setting",      "sample",  "sample_table",
                                     "comm_sample",  "ceiling", "canary",
                                     "training_log", NULL};
 
-/* Upgrades the schema. Renames the old tables, creates the new ones from
- * data/schema.sql, and copies the rows. So there is only one schema, and one
- * way to it from any version. */
+/* Upgrades the database to the current schema. Renames the old tables, creates
+ * the new tables from data/schema.sql, and copies the rows. Thus the program
+ * contains only one schema, and the same steps upgrade from any older
+ * version. */
 static int upgrade(struct store *store, struct err *err)
 {
     struct buf sql = {0};
@@ -199,8 +202,9 @@ static int upgrade(struct store *store, struct err *err)
     return rc ? -1 : 0;
 }
 
-/* Creates or upgrades the schema. If another process does the same, the first
- * to get the lock does the work, and the second finds it done. */
+/* Creates or upgrades the schema. If two processes do this at the same time,
+ * the first one to get the lock does the work, and the second one finds it
+ * done. */
 static int bring_up_to_date(struct store *store, struct err *err)
 {
     int64_t version;
@@ -216,8 +220,8 @@ static int bring_up_to_date(struct store *store, struct err *err)
     return store_end(store, rc, err);
 }
 
-/* Replaces a reader's connection to an old file by an upgraded copy in memory.
- * The file on the disk stays as it is. */
+/* Replaces a reader's connection to an old file by a connection to an upgraded
+ * copy in memory. The file on the disk stays as it is. */
 static int read_upgraded_copy(struct store *store, struct err *err)
 {
     sqlite3 *copy = NULL;
@@ -237,9 +241,9 @@ static int read_upgraded_copy(struct store *store, struct err *err)
     return store_execute(store, "PRAGMA query_only = ON", err);
 }
 
-/* Switches the file to WAL. If two processes that have read the file both
- * switch, SQLite returns SQLITE_BUSY instead of waiting. Each has released its
- * lock after the statement, so a retry succeeds. */
+/* Switches the file to WAL mode. If two processes have read the file and both
+ * switch it, SQLite returns SQLITE_BUSY at once instead of waiting. Each
+ * process has released its lock after the statement, so a retry succeeds. */
 static int use_wal(struct store *store, struct err *err)
 {
     double end_ms = clock_ms() + STORE_BUSY_TIMEOUT_MS;
@@ -253,10 +257,10 @@ static int use_wal(struct store *store, struct err *err)
 }
 
 /*
- * Rolls back a killed writer's journal, which must happen before the file can
- * be read. SQLite does this at the first read of a connection that may write,
- * so a reader opens a second connection for it. Other faults of the file are
- * found later, when it is read.
+ * Rolls back the journal of a killed writer, which must happen before the file
+ * can be read. SQLite rolls it back at the first read of a connection that may
+ * write. So for a reader, this function opens a second connection that may
+ * write. Other faults of the file are found later, when the file is read.
  */
 static int undo_half_change(struct store *store, const char *name,
                             struct err *err)
@@ -275,7 +279,7 @@ static int undo_half_change(struct store *store, const char *name,
     rc = store_check(&writer, written, err) || defend(&writer, err);
     if (!rc)
         written = sqlite3_exec(writer.db, read, NULL, NULL, NULL);
-    /* In a read-only folder the journal can be neither opened nor removed. */
+    /* SQLite can neither open nor remove a journal in a read-only folder. */
     if (!rc && (written == SQLITE_CANTOPEN || (written & 0xff) == SQLITE_IOERR))
         written = status;
     rc = rc || store_check(&writer, written, err);
@@ -284,7 +288,7 @@ static int undo_half_change(struct store *store, const char *name,
 }
 
 /* Fails if a page of the file is damaged. Rows and indices are not checked
- * here; each row is checked when it is read. */
+ * here. Each row is checked when it is read. */
 static int check_pages(struct store *store, struct err *err)
 {
     struct buf answer = {0};
@@ -301,7 +305,7 @@ static int check_pages(struct store *store, struct err *err)
     return rc;
 }
 
-/* Ensures that the database has this program's schema. */
+/* Makes sure that the database has this program's schema. */
 static int prepare_schema(struct store *store, struct err *err)
 {
     int64_t version;
@@ -340,9 +344,9 @@ static int memory_size(void *ptr)
     return (int)malloc_usable_size(ptr);
 }
 
-/* Gives SQLite an allocator that never fails (base/mem.h). With SQLite's own, a
- * text column reads as NULL if memory runs out. Has no effect once SQLite is
- * initialized. */
+/* Gives SQLite an allocator that never fails (base/mem.h). With SQLite's own
+ * allocator, a text column is read as NULL if memory runs out. The call has no
+ * effect if SQLite is already initialized. */
 static void give_memory(void)
 {
     struct sqlite3_mem_methods methods;
@@ -356,7 +360,8 @@ static void give_memory(void)
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
-/* Opens a database. `name` is passed to SQLite, `path` appears in messages. */
+/* Opens a database. `name` is the file name for SQLite, `path` is the name in
+ * messages. */
 static int open_named(struct store **out, const char *name, const char *path,
                       enum store_mode mode, struct err *err)
 {
@@ -395,7 +400,8 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
 
     if (file_use(path, FILE_DATABASE, err))
         return -1;
-    /* "./" keeps SQLite from giving "" and ":memory:" a special meaning. */
+    /* The prefix "./" is needed because SQLite gives the names "" and
+     * ":memory:" a special meaning. */
     buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
     rc = open_named(out, name.data, path, mode, err);
     buf_release(&name);
@@ -414,7 +420,8 @@ void store_close(struct store *store)
     for (int i = 0; i < MAX_PREPARED; i++)
         sqlite3_finalize(store->prepared[i].stmt);
     if (store->db && store->mode == STORE_WRITE) {
-        /* This has no effect if other processes have the file open. */
+        /* The change of the journal mode has no effect if other processes have
+         * the file open. */
         sqlite3_busy_timeout(store->db, 0);
         sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL,
                      NULL);

@@ -13,7 +13,7 @@
 FILE_TEXT(store_export_sql, "src/io/store_export.sql");
 FILE_TEXT(store_samples_sql, "src/io/store_samples.sql");
 
-/* --- writing --- */
+/* --- writing a database as text --- */
 
 static void add_blob(struct buf *out, const void *blob, size_t size)
 {
@@ -38,7 +38,7 @@ static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
         text_csv(out, (const char *)sqlite3_column_text(stmt, column));
 }
 
-/* Prints a figure with the decimals that its name in store_samples.sql
+/* Prints a number with the decimals that its column's name in store_samples.sql
  * gives. */
 static void add_figure(struct buf *out, sqlite3_stmt *stmt, int column)
 {
@@ -57,7 +57,8 @@ static void add_figure(struct buf *out, sqlite3_stmt *stmt, int column)
     arena_release(&scratch);
 }
 
-/* Prints one line per row. Returns SQLite's status of the last step. */
+/* Prints a line for each row of the statement's result. Returns SQLite's status
+ * of the last step. */
 static int add_rows(struct buf *out, sqlite3_stmt *stmt,
                     void (*add)(struct buf *out, sqlite3_stmt *stmt,
                                 int column))
@@ -118,29 +119,33 @@ int store_hash(uint64_t *hash, struct store *sorted, struct err *err)
     return rc;
 }
 
-/* --- reading --- */
+/* --- reading a database from text --- */
 
 #define MAX_COLUMNS 128
 
 struct csv_table {
-    sqlite3_stmt *insert; /* NULL: the header has no column of this table */
-    /* SQL types ("INTEGER", "REAL", "TEXT", "BLOB") of the file's columns;
-     * NULL: not a column of this table */
+    /* statement that inserts a row; NULL: the header has no column of this
+     * table */
+    sqlite3_stmt *insert;
+    /* SQL types ("INTEGER", "REAL", "TEXT", "BLOB") that the text's columns
+     * have in this table. NULL: the table has no such column. */
     const char *types[MAX_COLUMNS];
 };
 struct store_csv_reader {
     struct store *store;
-    const char *names[MAX_COLUMNS]; /* column names of the file, in the arena */
+    const char *names[MAX_COLUMNS]; /* column names of the text, in the arena */
     struct csv_table tables[STORE_N_TABLES];
     struct sample_line {
         int64_t id;
         size_t line;
-    } * samples; /* [n_samples]; owned */
+    } * samples; /* [n_samples] samples that were read; owned */
     size_t n_samples, cap;
 };
 
-/* Prepares "INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...)".
- * The parameter number is the file's column index + 1. */
+/* Prepares the statement that inserts a row into a table: "INSERT INTO table
+ * (columns) VALUES (?2, ?5 ...)". The columns are those that the text and the
+ * table have in common. The number of a parameter is the index of the column in
+ * the text plus 1. */
 static void prepare_insert(struct store_csv_reader *reader, size_t table,
                            size_t n_columns)
 {
@@ -174,8 +179,8 @@ static int read_header(struct store_csv_reader *reader, const struct csv *csv,
     if (!csv->n_fields || strcmp(csv->fields[0], "table") != 0)
         return err_input(err,
                          "the header of a cost database begins with 'table'");
-    /* Reads only the first MAX_COLUMNS columns: a longer header has an unknown
-     * or repeated column among them. */
+    /* Only the first MAX_COLUMNS columns are read. A longer header has an
+     * unknown or a repeated column among the first MAX_COLUMNS. */
     n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
     for (size_t c = 0; c < n; c++)
         reader->names[c] = csv->fields[c];
@@ -193,7 +198,8 @@ static int read_header(struct store_csv_reader *reader, const struct csv *csv,
     return 0;
 }
 
-/* Parses shares separated by blanks. Returns their number, or -1. */
+/* Parses the shares of a reuse histogram, separated by blanks. Returns the
+ * number of shares, or -1. */
 static int read_blob(const char *text, double numbers[REUSE_BINS])
 {
     char number[32];
@@ -212,8 +218,8 @@ static int read_blob(const char *text, double numbers[REUSE_BINS])
     return -1;
 }
 
-/* Binds a nonempty cell. Returns false if it does not have the column's
- * type. */
+/* Binds the value of a nonempty cell. Returns false if the value does not have
+ * the type of its column. */
 static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
                       const char *text)
 {
@@ -230,7 +236,7 @@ static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
         return n > 0 &&
                !sqlite3_bind_blob(stmt, place, numbers,
                                   n * (int)sizeof(*numbers), SQLITE_TRANSIENT);
-    default: /* SQLite converts integers from text when it stores them */
+    default: /* SQLite converts a text to an integer when it stores it */
         return (*type == 'T' || text_to_u64(text + (*text == '-'), &whole)) &&
                !sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
     }
@@ -292,7 +298,8 @@ static int read_record(void *reader, const struct csv *csv, struct err *err)
     return csv->n_fields ? read_row(reader, csv, err) : 0;
 }
 
-/* Checks that each sample has its tables, which are on other lines. */
+/* Checks that each sample has all of its tables. The tables of a sample are on
+ * other lines than the sample. */
 static int check_samples(const struct store_csv_reader *reader, struct err *err)
 {
     struct buf id = {0};

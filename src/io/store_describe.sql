@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Summarizes a database as JSON. A machine is a group of settings that differ
--- only in batch, precision and optimizer. Its 'text' holds the lines of a
--- report; a null is not printed.
+-- only in batch, precision and optimizer. The member 'text' of a machine holds
+-- the lines of its report. A line that is null is not printed.
 
 SELECT json_object(
     'samples', (SELECT count(*) FROM sample),

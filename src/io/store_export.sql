@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- Generates the statements whose rows are the text of a database. The first
--- one gives the names of all tables' columns, each once. The others give the
--- rows of each table, with an empty cell for each column that it lacks.
+-- Generates the statements that print a database as text: each row of their
+-- results is a line of the text. The first statement gives the header, which
+-- has the column names of all tables, each name once. Each of the other
+-- statements gives the rows of one table, with an empty cell for each column
+-- that the table lacks.
 
 WITH
 tables AS (

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Lists the faults of a database, one sentence each: damage to the file, and
--- references between tables to missing rows.
+-- Lists the faults of a database, with one sentence for each fault. A fault is
+-- damage to the file, or a reference from one table to a missing row of
+-- another.
 
 SELECT replace(replace(integrity_check, '*** in database main ***' || char(10),
     ''), char(10), '; ') || ' (integrity check)'

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 2^53: up to here doubles hold all integers */
+/* 2^53; doubles hold all integers up to this value */
 #define MAX_COUNT 9007199254740992.0
 #define MAX_U32 4294967295.0
 #define MAX_I64 9223372036854775807.0
@@ -24,7 +24,8 @@
         prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
 
-/* The first three columns identify a device, the first six a machine. */
+/* Columns of a setting. The first three columns identify a device, the first
+ * six a machine. */
 #define SETTING(member) MEMBER_OF(struct sample_setting, member)
 static const struct store_column setting_columns[] = {
     {"device", SETTING(device), .min = 1, .max = MAX_TEXT},
@@ -38,7 +39,8 @@ static const struct store_column setting_columns[] = {
     {"batch", SETTING(batch), .min = 1, .max = MAX_U32},
 };
 
-/* The first four columns identify a sample within a setting. */
+/* Columns of a sample. The first four columns identify a sample within a
+ * setting. */
 #define SAMPLE(member) MEMBER_OF(struct sample, member)
 static const struct store_column sample_columns[] = {
     {"seed", SAMPLE(seed), .is_any = true},
@@ -73,7 +75,8 @@ static const struct store_column table_columns[] = {
     {"bins", TABLE(bins[0]), .max = STORE_MAX_SHARE, .is_blob = true},
 };
 
-/* The first five columns identify an exchange within a setting. */
+/* Columns of an exchange. The first five columns identify an exchange within a
+ * setting. */
 #define COMM(member) MEMBER_OF(struct comm_sample, member)
 static const struct store_column comm_columns[] = {
     {"kind", COMM(kind), .min = 1, .max = MAX_TEXT},
@@ -85,7 +88,7 @@ static const struct store_column comm_columns[] = {
     {"n_iterations", COMM(n_iterations), .max = MAX_U32},
 };
 
-/* The first five columns identify a probe on a device. */
+/* Columns of a ceiling. The first five columns identify a probe on a device. */
 #define CEILING(member) MEMBER_OF(struct ceiling, member)
 static const struct store_column ceiling_columns[] = {
     {"kind", CEILING(probe.kind), .names = probe_kind_names},
@@ -113,7 +116,8 @@ static const struct store_column verdict_columns[] = {
     {"setting", VERDICT(setting), .is_any = true},
 };
 
-/* Columns that are not members of a struct. */
+/* Columns that are not members of a struct: the key of a sample's table, and
+ * single values that a statement binds. */
 static const struct store_column table_key_columns[] = {
     {"sample_id", MEMBER_U64, 0, .is_any = true},
     {"table_idx", MEMBER_U64, sizeof(uint64_t), .max = 1e6}};
@@ -184,7 +188,7 @@ static int bind_value(sqlite3_stmt *stmt, int place,
     if (column->is_blob)
         return sqlite3_bind_blob(
             stmt, place, pos, REUSE_BINS * (int)sizeof(double), SQLITE_STATIC);
-    if (column->type == MEMBER_REAL) /* NAN becomes NULL */
+    if (column->type == MEMBER_REAL) /* NAN is stored as NULL */
         return sqlite3_bind_double(stmt, place, *(const double *)pos);
     if (column->type == MEMBER_U64)
         return sqlite3_bind_int64(stmt, place, *(const int64_t *)pos);
@@ -197,7 +201,7 @@ static int bind_value(sqlite3_stmt *stmt, int place,
     return sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
 }
 
-/* Binds the columns of a row to the parameters after *place, and advances
+/* Binds the members of a struct to the parameters after *place, and advances
  * *place. Returns SQLite's status. */
 static int bind_row(sqlite3_stmt *stmt, int *place,
                     const struct store_list *list, const void *row)
@@ -213,8 +217,9 @@ static int bind_row(sqlite3_stmt *stmt, int *place,
     return status;
 }
 
-/* Copies a text column into the arena, quoted if it is not printable. If the
- * row before has the same text, returns that copy. */
+/* Copies the text of a column into the arena, quoted if it is not printable. If
+ * the previous row has the same text in this column, returns the previous row's
+ * copy. */
 static const char *copy_text(const void *column, const char *before,
                              size_t offset, struct arena *arena)
 {
@@ -234,7 +239,7 @@ void take_row(const struct query *query, void *row, const void *before,
     sqlite3_stmt *stmt = query->stmt;
     int place;
 
-    assert(list); /* the statement must name its list */
+    assert(list); /* the statement must give the list of its last columns */
     place = query->n_columns - (int)list->n;
     for (size_t c = 0; c < list->n; c++, place++) {
         const struct store_column *column = &list->columns[c];
@@ -261,7 +266,7 @@ void take_row(const struct query *query, void *row, const void *before,
     }
 }
 
-/* Looks up the checks of a query's columns, once per query. */
+/* Finds the checks of a query's columns. This is done once for each query. */
 static void check_columns(struct query *query, const char *table)
 {
     const int n = sqlite3_column_count(query->stmt);
@@ -317,7 +322,8 @@ static bool is_in_range(const struct store_column *field, sqlite3_stmt *stmt,
     return value >= field->min && value <= field->max;
 }
 
-/* Describes a wrong value: "1e+300, not a number from 0 to 1e+06". */
+/* Describes a wrong value for a message, such as "1e+300, not a number from 0
+ * to 1e+06". */
 static const char *say_wrong(char *text, size_t size,
                              const struct store_column *field,
                              sqlite3_stmt *stmt, int column)
@@ -345,7 +351,8 @@ static const char *say_wrong(char *text, size_t size,
     return text;
 }
 
-/* Describes a row by its key. The key's columns are the first in each list. */
+/* Describes a row by its key for a message. The key's columns are the first
+ * ones in the list of columns. */
 static const char *say_row(char *text, size_t size, const char *table,
                            sqlite3_stmt *stmt)
 {
@@ -476,8 +483,8 @@ void *query_list(struct store *store, const struct statement *statement,
     return rc ? NULL : list;
 }
 
-/* Checks that the new schema accepts each row of a table. Otherwise the upgrade
- * would fail without naming the row. */
+/* Checks that the new schema accepts each row of a table. Without this check,
+ * an upgrade would fail without naming the faulty row. */
 int store_check_table(struct store *store, const char *table, struct err *err)
 {
     struct buf sql = {0};

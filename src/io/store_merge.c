@@ -10,7 +10,8 @@ FILE_TEXT(store_describe_sql, "src/io/store_describe.sql");
 
 /* --- verification --- */
 
-/* Runs a query for faults. If it returns a row, fails with that row's text. */
+/* Runs a query that returns the faults of a database. If it returns a row,
+ * fails with the text of the row as message. */
 static int must_be_none(struct store *store, const char *sql, struct err *err)
 {
     struct buf answer = {0};
@@ -38,8 +39,8 @@ int store_verify(struct store *store, struct err *err)
 
 /* --- merging --- */
 
-/* Attaches a copy of database `from`, in memory, to `into` under the name
- * "other". */
+/* Copies the database `from` into memory and attaches the copy to `into` under
+ * the name "other". */
 static int attach(struct store *into, struct store *from, struct err *err)
 {
     int rc;

@@ -8,39 +8,44 @@
 #include <jansson.h>
 
 /*
- * Merging of cost databases. Rows with the same key are kept once:
- *   sample           the undisturbed one, then the one that began first
- *   exchange, probe  the one with the shorter time
- *   ceiling          the undisturbed one, then the one with the shorter time
+ * Merging of cost databases. If several rows have the same key, only one of
+ * them is kept. The table shows which row is preferred:
+ *   sample    first an undisturbed row, second the row that began first
+ *   exchange  the row with the shorter time
+ *   probe     the row with the shorter time
+ *   ceiling   first an undisturbed row, second the row with the shorter time
  *
- * Ties go to the row whose other columns are smaller. A probe here is an
- * interference probe (table canary). The key of a verdict is all of its
- * columns.
+ * In case of a tie, the row whose other columns are smaller is kept. "probe"
+ * here is an interference probe (table canary). The key of a verdict (table
+ * training_log) consists of all its columns.
  *
- * So the result depends neither on the order of merging nor on databases that
- * are merged twice. Settings that differ in any column stay separate.
+ * As a result, merging gives the same rows in any order of the databases, and
+ * also if a database is merged twice. Settings that differ in any column stay
+ * separate.
  */
 
-/* Checks a whole database. ERR_INPUT names the first fault: a damaged page, a
- * reference to a missing row, a value out of range, or a sample without its
- * tables. */
+/* Checks a whole database. The ERR_INPUT message names the first fault: a
+ * damaged page, a reference to a missing row, a value out of range, or a sample
+ * that lacks some of its tables. */
 int store_verify(struct store *store, struct err *err) MUST_CHECK;
 /* Adds all rows of `from` to `into` in one transaction. `from` must have passed
  * store_verify. */
 int store_merge(struct store *into, struct store *from,
                 struct err *err) MUST_CHECK;
-/* Makes a verified copy in memory. Its rows are in the order of their keys, and
- * their ids count from 1, so databases with equal content give equal copies.
- * Fails also if this program's schema does not accept a row. */
+/* Makes a verified copy of a database in memory. The rows of the copy are in
+ * the order of their keys, and their ids count from 1, so databases with equal
+ * content give equal copies. The function also fails if this program's schema
+ * does not accept a row. */
 int store_sorted(struct store **out, struct store *from,
                  struct err *err) MUST_CHECK;
-/* Writes the database as a file, with file_write. */
+/* Writes the database to the file `path`, by means of file_write. */
 int store_save(struct store *store, const char *path,
                struct err *err) MUST_CHECK;
 
-/* Summarizes a verified database: counts, also by machine, and the schema
- * version of the file. neuroshard-db(1) and data/output.schema.json describe
- * the members. Texts are as in the file. The caller decrefs *out. */
+/* Summarizes a verified database: counts for the whole database and for each
+ * machine, and the schema version of the file. neuroshard-db(1) and
+ * data/output.schema.json describe the members. Texts are copied from the file
+ * unchanged. The caller decrefs *out. */
 int store_describe(json_t **out, struct store *store,
                    struct err *err) MUST_CHECK;
 
@@ -50,21 +55,23 @@ int store_describe(json_t **out, struct store *store,
  */
 int store_to_csv(struct buf *out, struct store *store,
                  struct err *err) MUST_CHECK;
-/* Prints the samples as text, one line each. This is small enough to archive if
- * the database is too large: tables are reduced to their sums, and times have
- * six digits. It cannot be used for training. Fails if store_verify does. */
+/* Prints the samples as text, one line each. The text is small enough to
+ * archive even if the database is too large: tables are reduced to their sums,
+ * and times have six digits. The text cannot be used for training. Fails if
+ * store_verify does. */
 int store_samples_to_csv(struct buf *out, struct store *store,
                          struct err *err) MUST_CHECK;
-/* Reads store_to_csv's text into a database in memory. Messages call it
- * `source`. ERR_INPUT names the line; faults that involve several lines name
- * the table and the row. */
+/* Reads a text that store_to_csv printed into a database in memory. `source` is
+ * the database's name in messages. ERR_INPUT messages name the line. If a fault
+ * involves several lines, the message names the table and the row instead. */
 int store_from_csv(struct store **out, const char *text, size_t len,
                    const char *source, struct arena *arena,
                    struct err *err) MUST_CHECK;
-/* Checks that store_from_csv accepts a text (a file_check). */
+/* Checks that store_from_csv accepts a text. It has the type file_check, so
+ * that file writers can call it. */
 file_check store_csv_check MUST_CHECK;
-/* Hashes the text of a database from store_sorted. The hash depends on the
- * content only. */
+/* Hashes the text of a database that store_sorted made. The hash depends on the
+ * content of the database only. */
 int store_hash(uint64_t *hash, struct store *sorted,
                struct err *err) MUST_CHECK;
 

@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: MIT
--- Adds the rows of database "other" to "main". If both have a row with the same
--- key, the one with the smaller rank is kept. The rank is the tuple that a "<"
--- compares below.
+-- Adds the rows of the database "other" to the database "main". If both
+-- databases have a row with the same key, the row with the smaller rank is
+-- kept. The rank of a row is a tuple of columns; below, a "<" compares the
+-- tuples of two rows.
 
 INSERT INTO main.setting ({setting})
 SELECT {setting} FROM other.setting WHERE true ORDER BY {setting}
 ON CONFLICT DO NOTHING;
 
--- Copies of other's samples and exchanges with the setting ids of "main".
+-- Copies the samples and exchanges of "other". The copies have the setting ids
+-- of "main".
 CREATE TABLE other.merged_setting AS
 SELECT t.id AS theirs, m.id AS ours
 FROM other.setting AS t JOIN main.setting AS m USING ({setting});
@@ -39,7 +41,7 @@ INSERT INTO main.sample (setting_id, {sample})
 SELECT setting_id, {sample} FROM other.merged_sample WHERE true
 ORDER BY setting_id, {sample_key}
 ON CONFLICT DO NOTHING;
--- Adds the tables of the samples that were just inserted.
+-- Adds the tables of those samples that were inserted above.
 INSERT INTO main.sample_table ({table_key}, {table})
 SELECT m.id, table_idx, {table} FROM other.merged_sample AS o
 JOIN main.sample AS m USING (setting_id, {sample_key})

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- Generates the statements of an upgrade. They copy the rows of each old_TABLE
--- to the new table, column by column. A column that the old table lacks gets its
--- default. Then they drop the old tables, each before the tables that its rows
--- refer to.
+-- Generates the statements that upgrade a database to the current schema. The
+-- statements copy the rows of each old table, old_TABLE, to the new table
+-- TABLE, column by column. A column that the old table lacks gets its default.
+-- Then the statements drop the old tables. An old table is dropped before the
+-- tables that its rows refer to.
 
 WITH
 new AS (

@@ -7,118 +7,138 @@
 
 #include <sqlite3.h>
 
-/* Declarations that only the files of the store share. */
+/* Declarations that the files of the cost database share. */
 
-/* Time to wait for another process's lock on the file. */
+/* Time that SQLite waits for another process's lock on the file. */
 #define STORE_BUSY_TIMEOUT_MS 10000
-/* Upper limit of a share. It may be a mean of shares, which rounds. */
+/* Upper limit of a bin's share of the lookups. A share may be a mean of several
+ * shares, and so exceed 1 by a rounding error. */
 #define STORE_MAX_SHARE (1 + 1e-9)
 
 /* Content of data/schema.sql, which the assembler includes into the program. */
 extern const char store_schema_sql[] __attribute__((visibility("hidden")));
 
-/* Converts a status of SQLite. Returns 0 for SQLITE_OK, ROW and DONE; otherwise
- * sets err and returns -1. */
+/* Converts a status of SQLite to our error codes. Returns 0 for SQLITE_OK, ROW
+ * and DONE. For any other status sets err and returns -1. */
 int store_check(const struct store *store, int status,
                 struct err *err) MUST_CHECK;
 
 int store_execute(struct store *store, const char *sql,
                   struct err *err) MUST_CHECK;
-/* Copies a whole database into database `name` of the connection `into`. */
+/* Copies the whole database `from` into the database called `name` of the
+ * connection `into`. */
 int store_copy(sqlite3 *into, const char *name, struct store *from,
                struct err *err) MUST_CHECK;
 
-/* Runs a statement without parameters and stores the first column of its first
- * row as text, "" if there are no rows. The column must not be NULL. */
+/* Runs a statement without parameters. Stores the first column of the first row
+ * in `answer` as text, or "" if there are no rows. The column must not be
+ * NULL. */
 int store_ask(struct store *store, const char *sql, struct buf *answer,
               struct err *err) MUST_CHECK;
-/* Tables of the schema. Each comes after the tables that its rows refer to. */
+/* Names of the schema's tables. A table comes after the tables that its rows
+ * refer to. */
 #define STORE_N_TABLES 7
 extern const char *const store_tables[STORE_N_TABLES + 1]; /* NULL-terminated */
 /* Checks that the schema accepts each row of a table. */
 int store_check_table(struct store *store, const char *table,
                       struct err *err) MUST_CHECK;
 
-/* FROM clause: samples that lack some of their tables. */
+/* FROM clause that gives the samples that lack some of their tables. */
 #define STORE_PARTIAL                                                        \
     "sample LEFT JOIN (SELECT sample_id, count(*) AS n, max(table_idx) + 1 " \
     "AS n_there FROM sample_table GROUP BY sample_id) ON sample_id = id "    \
     "WHERE coalesce(n, 0) <> n_tables OR n <> n_there"
 
-/* Begin and end a transaction. A writing transaction takes the lock at once; a
- * reading one sees a single snapshot. store_end commits if rc is 0 and rolls
- * back if it is -1. It returns rc, or -1 if the commit failed. */
+/* store_begin begins a transaction and store_end ends it. A writing transaction
+ * takes the lock at once. A reading transaction sees a single snapshot.
+ * store_end commits if rc is 0 and rolls back if rc is -1. It returns rc, or -1
+ * if the commit failed. */
 int store_begin(struct store *store, enum store_mode mode,
                 struct err *err) MUST_CHECK;
 int store_end(struct store *store, int rc, struct err *err) MUST_CHECK;
 
 /*
- * The columns of the tables: the struct member that each one holds, and its
- * range. A file may come from anywhere, with a schema that is less strict than
- * ours. So no row is used before its columns have passed these checks.
+ * A column of the database: the struct member that it fills, and its range. A
+ * file may come from anywhere, and its schema may be less strict than ours.
+ * Therefore no row is used before its columns have passed the checks of their
+ * ranges.
  */
 struct store_column {
     const char *name;
-    enum member_type type; /* type and offset are set by MEMBER_OF */
+    enum member_type type; /* MEMBER_OF sets `type` and `offset` */
     size_t offset;
-    double min, max; /* inclusive range; for a text, its number of characters */
-    bool or_null;    /* a real may be NULL, which is read as NAN */
-    bool is_any;     /* not checked here; the reader may check it */
-    bool is_blob;    /* an array of REUSE_BINS doubles */
-    /* names of an enum, which is stored by its name */
+    /* inclusive range of the value, or of a text's number of characters */
+    double min, max;
+    bool or_null; /* true: a real may be NULL, which is read as NAN */
+    /* true: the column has no range; the code that reads it may check it */
+    bool is_any;
+    bool is_blob; /* true: the column is an array of REUSE_BINS doubles */
+    /* names of an enum's values; the database stores the name */
     const char *const *names;
 };
-/* A list of columns that are bound or read together. */
+/* Columns that a statement binds or reads together. */
 struct store_list {
-    /* name of the list: in a statement "{name}" expands to its columns,
-     * "{?name}" to a '?' for each */
+    /* Name of the list in statements. "{name}" expands to the list's columns,
+     * "{?name}" to one '?' for each column. */
     const char *name;
-    const char *table; /* table whose rows are checked with these columns */
+    /* table whose rows are checked with the columns of this list */
+    const char *table;
     const struct store_column *columns;
     size_t n;
 };
-/* ends with an entry without a name */
+/* All lists. The last entry has no name. */
 extern const struct store_list store_lists[];
-/* Returns a list by its name, which ends at the text's end or at a '}'. */
+/* Returns the list with a name. The name ends at the text's end or at a '}'. */
 const struct store_list *store_list(const char *name) NEVER_NULL;
-/* Appends a statement with its lists expanded. `bound` receives the lists of
- * its "{?name}", or is NULL. */
+/* Appends a statement to `sql`, with "{name}" and "{?name}" expanded. `bound`
+ * receives the lists of all "{?name}", in their order. It may be NULL. */
 #define STORE_MAX_BOUND 4
 void store_expand(struct buf *sql, const char *template,
                   const struct store_list *bound[STORE_MAX_BOUND]);
 
 struct query;
-/* Completes an item from columns outside of its list, or rejects it. */
+/* Completes a struct that query_list has filled from a row. Reads columns of
+ * the row that are outside of the struct's list. May reject the row by an
+ * error. */
 typedef int finish_item(const struct query *query, void *item, struct err *err);
 
-/* A statement, prepared at its first use. */
+/* An SQL statement. It is prepared when it is used for the first time. */
 struct statement {
-    const char *sql;     /* may contain lists, which store_expand expands */
-    const char *listed;  /* list of the last columns, which are checked */
-    size_t item_bytes;   /* size of query_list's item for a row */
-    finish_item *finish; /* called for each item; may be NULL */
+    /* text of the statement; store_expand expands the lists in it */
+    const char *sql;
+    /* name of the list that gives the last columns of the result; its columns
+     * are checked */
+    const char *listed;
+    /* bytes of the struct into which query_list reads one row */
+    size_t item_bytes;
+    /* called for each struct that query_list fills; may be NULL */
+    finish_item *finish;
 };
 #define MAX_PREPARED 20
 
 struct store {
-    sqlite3 *db; /* the file, or a reader's upgraded copy of it in memory */
+    /* the file; in STORE_READ mode, it may be an upgraded copy of the file in
+     * memory */
+    sqlite3 *db;
     char *path;
     enum store_mode mode;
     int64_t version; /* schema version when the file was opened */
     struct prepared {
-        const struct statement *statement; /* NULL behind the last one */
+        /* NULL in the entry behind the last one */
+        const struct statement *statement;
         sqlite3_stmt *stmt;
         const struct store_list *bound[STORE_MAX_BOUND];
     } prepared[MAX_PREPARED];
 };
 
-/* Rows whose columns are bound to a statement, in the order of its "{?name}".
- * Their texts must live until the query ends. */
+/* Structs whose members are bound to a statement, one struct for each
+ * "{?name}", in the order of the statement. The texts of the structs must live
+ * until the query ends. */
 #define BOUND(...) ((const void *const[]){__VA_ARGS__, NULL})
 
 /*
- * A statement in use. First its parameters are bound, then it is stepped, then
- * the columns of a row are read.
+ * A statement while it runs. It goes through three steps: its parameters are
+ * bound, it is stepped to a row, and the columns of the row are read.
  */
 #define STORE_MAX_COLUMNS 48
 struct query {
@@ -126,36 +146,39 @@ struct query {
     sqlite3_stmt *stmt; /* owned by the store */
     /* list of the statement's last columns, or NULL */
     const struct store_list *listed;
-    const void *ctx; /* context for finish_item */
-    /* table of the columns; each is checked with its entry in `fields`: */
+    const void *ctx; /* context for the callback finish_item */
+    /* Table of the result's columns. `fields` has the check of each column. */
     const char *table;
     int n_columns;
-    /* [n_columns]; NULL: not checked */
+    /* [n_columns] check of each column; NULL: the column is not checked */
     const struct store_column *fields[STORE_MAX_COLUMNS];
 };
 
 int query_begin(struct query *query, struct store *store,
                 const struct statement *statement, const void *const *bound,
                 struct err *err) MUST_CHECK;
-/* Steps to the next row. has_row may be NULL if no row is expected. The row's
- * fields are checked; if one is out of range, the error names the database, the
- * table, the row and the field. */
+/* Steps to the next row of the result. has_row may be NULL if no row is
+ * expected. Checks the row's fields. If a field is out of range, the error
+ * names the database, the table, the row and the field. */
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
-/* Resets the statement for its next use; accepts a zeroed query. */
+/* Resets the statement, so that it can be used again. The query may be
+ * zeroed. */
 void query_end(struct query *query);
-/* Runs begin, step and end for a statement of one step. */
+/* Runs query_begin, query_step and query_end for a statement that needs only
+ * one step. */
 int query_run(struct store *store, const struct statement *statement,
               const void *const *bound, bool *has_row,
               struct err *err) MUST_CHECK;
 
-/* Reads all rows of a statement as *n items in the arena. Returns NULL on
- * failure. */
+/* Reads all rows of a statement's result into an array of *n structs in the
+ * arena. Returns NULL on failure. */
 void *query_list(struct store *store, const struct statement *statement,
                  const void *const *bound, const void *ctx, size_t *n,
                  struct arena *arena, struct err *err) MUST_CHECK;
-/* Reads the last columns of the current row, those of its list, into a struct.
- * An unknown name of an enum becomes -1. `before` is the previous row or NULL;
- * equal texts are shared with it. */
+/* Reads the last columns of the current row into a struct. query->listed is the
+ * list of these columns. An unknown name of an enum becomes -1. `before` is the
+ * struct of the previous row, or NULL. A text that equals the previous row's
+ * text is shared with it instead of copied. */
 void take_row(const struct query *query, void *row, const void *before,
               struct arena *arena);
 

@@ -7,12 +7,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Bins are stored with their memory representation. */
+/* A reuse histogram's bins are stored as they are in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the database holds little-endian doubles");
 
-/* True if a statement finds a row. An error counts as false: the put that
- * follows reports it. */
+/* True if a statement finds a row. An error counts as false, because the
+ * function that then stores the row reports the error. */
 static bool is_there(struct store *store, const struct statement *statement,
                      const void *const *bound)
 {
@@ -22,19 +22,21 @@ static bool is_there(struct store *store, const struct statement *statement,
     return !query_run(store, statement, bound, &found, &ignored) && found;
 }
 
-/* same format as clock_utc */
+/* current time in the format of clock_utc */
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 
 /* --- settings --- */
 
 #define ITS_SETTING "(SELECT id FROM setting WHERE ({setting}) = ({?setting}))"
-/* Selects the rows of a setting or, if {?flag} is 1, of all settings with its
- * device. ?1, ?2, ?3 are the device's columns, the first of {?setting}. */
+/* Selects the rows of a setting. If {?flag} is 1, selects the rows of all
+ * settings with the setting's device. ?1, ?2 and ?3 are the device's columns,
+ * which are the first columns of {?setting}. */
 #define OF_SETTINGS                                                   \
     "WHERE setting_id IN (SELECT id FROM setting WHERE ({setting}) =" \
     " ({?setting}) OR ({?flag} AND ({device}) = (?1, ?2, ?3))) "
 
-/* Adds a setting if it is new. Must be called inside a transaction. */
+/* Adds a setting if the database lacks it. Must be called inside a
+ * transaction. */
 static int add_setting(struct store *store,
                        const struct sample_setting *setting, struct err *err)
 {
@@ -121,7 +123,7 @@ static int has_sample(void *ctx, const struct sample_setting *setting,
     return is_there(ctx, &has, BOUND(setting, &sample));
 }
 
-/* All settings of the database, in the arena. */
+/* List of all settings of the database, in the arena. */
 struct setting_list {
     struct sample_setting *items;
     size_t n;
@@ -134,7 +136,7 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
     struct sample *sample = item;
 
     sample->id = sqlite3_column_int64(query->stmt, 0);
-    /* a foreign key guarantees that the loop finds the setting */
+    /* a foreign key guarantees that the loop finds the sample's setting */
     sample->setting = NULL;
     for (size_t i = 0; i < settings->n; i++)
         if (settings->items[i].id == setting_id)
@@ -146,8 +148,8 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
         query->store->path, sample->id);
 }
 
-/* Reads the tables of all samples. Both lists are ordered by sample id, so a
- * single pass joins them. */
+/* Reads the tables of all samples. The samples and the tables are ordered by
+ * sample id, so a single pass joins them. */
 static int read_tables(struct store *store, const void *const *values,
                        struct sample *samples, size_t n, struct arena *arena,
                        struct err *err)
@@ -186,7 +188,8 @@ static int compare_samples(const void *left, const void *right)
 {
     const struct sample *a = left, *b = right;
 
-    /* both point into one array, so this is its order */
+    /* both settings are in one array, so their addresses have the order of the
+     * settings */
     if (a->setting != b->setting)
         return a->setting < b->setting ? -1 : 1;
     return sample_compare(a, b);
@@ -197,8 +200,9 @@ static int read_samples(struct store *store, const void *const *values,
                         struct sample **samples, size_t *n, struct arena *arena,
                         struct err *err)
 {
-    /* A scan by key needs no sorting; the index on the setting would need
-     * it. */
+    /* The samples are read by a scan in the order of their ids, which needs no
+     * sorting. Reading them through the index on the setting would need
+     * sorting. */
     static const struct statement list_samples = {
         .sql = "SELECT id, setting_id, {sample} FROM sample NOT "
                "INDEXED " OF_SETTINGS "ORDER BY id",
@@ -222,8 +226,8 @@ int store_samples(struct store *store, const struct sample_setting *setting,
 {
     const void *const *values = BOUND(setting, &scope);
 
-    /* A transaction gives all lists one snapshot, even if others write
-     * meanwhile. */
+    /* Within a transaction all lists come from the same snapshot, even if other
+     * processes write meanwhile. */
     if (store_begin(store, STORE_READ, err))
         return -1;
     return store_end(store, read_samples(store, values, samples, n, arena, err),
@@ -399,7 +403,7 @@ int store_ceilings(struct store *store, const struct sample_setting *setting,
 int store_log_verdict(struct store *store, const struct model_verdict *verdict,
                       struct err *err)
 {
-    /* Parameters: old_hash is ?2, new_hash ?3, the flag ?12. */
+    /* Numbers of the parameters: old_hash ?2, new_hash ?3, the flag ?12. */
     static const struct statement add = {
         .sql = "INSERT INTO training_log ({verdict}, verdict, model_hash, "
                "version, logged_at) VALUES ({?verdict}, "

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- Selects the samples for a text with one line each; neuroshard-costs(5)
--- describes the columns. A number behind a dot in a column's name is the number
--- of decimals of its figures. Other figures have six significant digits.
+-- Selects the samples for a text that has one line per sample.
+-- neuroshard-costs(5) describes the columns. If a column's name ends in a dot
+-- and a number, this number is the number of decimals with which the column is
+-- printed. Numbers of the other columns have six significant digits.
 
 SELECT
     device, n_threads AS threads, isa, batch, precision, optimizer,

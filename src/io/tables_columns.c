@@ -15,7 +15,7 @@
 #define BINS_0_TO_16                                                        \
     BIN(0), BIN(1), BIN(2), BIN(3), BIN(4), BIN(5), BIN(6), BIN(7), BIN(8), \
         BIN(9), BIN(10), BIN(11), BIN(12), BIN(13), BIN(14), BIN(15), BIN(16)
-/* Columns of a table list. An empty cell of an optional column gives the
+/* Columns of a table list. In an optional column, an empty cell gives the
  * default. */
 const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"name", TABLE(name), true, 0, 0, NULL},
@@ -53,8 +53,8 @@ size_t table_column(const char *name)
     return c;
 }
 
-/* Returns the largest whole number of a column. Pins must name an existing
- * device. */
+/* Returns the largest whole number that a column accepts. For the column of
+ * pins, it is the number of the last existing device. */
 static uint64_t largest(const struct table_cells *cells, size_t column)
 {
     if (column == COLUMN_DEVICE && cells->options->n_devices)
@@ -64,8 +64,8 @@ static uint64_t largest(const struct table_cells *cells, size_t column)
                : (uint64_t)table_columns[column].max;
 }
 
-/* Parses "12" or "12.0". Programs write the latter if a column had a missing
- * value. */
+/* Parses a whole number, "12" or "12.0". Programs write "12.0" if the column
+ * had a missing value somewhere. */
 static bool read_whole(const char *text, uint64_t *out, struct arena *arena)
 {
     const size_t len = strcspn(text, ".");
@@ -76,9 +76,9 @@ static bool read_whole(const char *text, uint64_t *out, struct arena *arena)
                : text_to_u64(text, out);
 }
 
-/* Returns the enum value of a name, ignoring case; -1 if it is unknown. FBGEMM
- * puts "EmbOptimType." or "exact_" before an optimizer, and writes "row_wise"
- * for "rowwise". */
+/* Returns the enum value that has a name, ignoring case; -1 if the name is
+ * unknown. FBGEMM puts "EmbOptimType." or "exact_" before the name of an
+ * optimizer, and writes "row_wise" for "rowwise". */
 static int read_choice(const char *const *names, const char *text,
                        struct arena *arena)
 {
@@ -99,8 +99,8 @@ static int read_choice(const char *const *names, const char *text,
     return text_choice(names, word);
 }
 
-/* Stores a cell's value. Returns false if the column does not accept the
- * text. */
+/* Stores the value of a cell. Returns false if the column does not accept the
+ * cell's text. */
 static bool read_value(void *pos, const struct table_cells *cells,
                        size_t column)
 {
@@ -132,7 +132,7 @@ static bool read_value(void *pos, const struct table_cells *cells,
     return n >= (uint64_t)format->min && n <= largest(cells, column);
 }
 
-/* Describes the values that a column accepts. */
+/* Describes the values that a column accepts, for a message. */
 static const char *say_wanted(const struct table_cells *cells, size_t column)
 {
     const struct place_field *format = &table_columns[column];
@@ -178,7 +178,7 @@ static int check_bins(const struct table_cells *cells, struct table *table,
     return 0;
 }
 
-/* True if a required value is given neither in a cell nor by an option. */
+/* True if a table lacks a required value: no cell and no option gives it. */
 static bool is_missing(const struct table *table,
                        const struct table_cells *cells, size_t column)
 {
@@ -222,8 +222,8 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
     return 0;
 }
 
-/* True if the table has the column's default, which is written as an empty
- * cell. */
+/* True if the table has the default of a column. A default is written as an
+ * empty cell. */
 static bool is_default(const struct table *table, size_t column)
 {
     static const size_t bytes[] = {[MEMBER_U32] = sizeof(uint32_t),
@@ -245,8 +245,8 @@ static bool is_default(const struct table *table, size_t column)
                    bytes[table_columns[column].type]);
 }
 
-/* Prints a number with the fewest digits that read back the same, at least
- * 6. */
+/* Prints a number with at least 6 digits. If 6 digits do not read back as the
+ * same number, prints the fewest digits that do. */
 static void add_real(struct buf *out, double x)
 {
     char text[32];
@@ -276,7 +276,7 @@ static void add_cell(struct buf *out, const struct table *table, size_t column)
 
     if ((column == COLUMN_DIM && !table->dim) ||
         (column == COLUMN_POOLING && isnan(table->pooling_factor)))
-        return; /* unknown: leave the cell empty */
+        return; /* the value is unknown, so the cell stays empty */
     if (format->type == MEMBER_TEXT)
         text_csv(out, *(const char *const *)pos);
     else if (format->type == MEMBER_REAL)

@@ -9,18 +9,18 @@
 
 struct tables_csv_reader {
     const struct csv *csv; /* current record */
-    /* cells of the record. A column that the header has, has a name here and an
-     * index of its field in field_of. */
+    /* Cells of the record. If the header has a column, cells.names has a name
+     * for it, and field_of has the index of its field. */
     struct table_cells cells;
     size_t field_of[N_TABLE_COLUMNS];
-    struct table *tables; /* owned, grown */
+    struct table *tables; /* tables read so far; owned; grows */
     size_t n_tables, cap;
-    json_t *lines; /* owned; maps a table's name to its line */
-    /* field name that the options give for a column; NULL: none */
+    json_t *lines; /* owned; maps the name of a table to its line */
+    /* name of the field that the options give for a column; NULL: none */
     const char *asked[N_TABLE_COLUMNS];
 };
 
-/* Checks that no earlier table has the same name. */
+/* Checks that no earlier table of the list has the same name. */
 static int check_name(const struct tables_csv_reader *reader, const char *name,
                       struct err *err)
 {
@@ -51,9 +51,10 @@ static int read_table(struct tables_csv_reader *reader, struct err *err)
     return check_name(reader, table->name, err);
 }
 
-/* Guesses the field that the user meant for a column. It resembles the name
- * that the options give, or resembles or ends in one of the column's names.
- * Returns NULL if no field does. */
+/* Guesses the field of the header that the user meant for a column. A field is
+ * a candidate if it resembles the name that the options give. It is also a
+ * candidate if it resembles one of the column's names, or ends in one. Returns
+ * NULL if no field is a candidate. */
 static const char *nearest_field(const struct tables_csv_reader *reader,
                                  size_t column)
 {
@@ -72,8 +73,9 @@ static const char *nearest_field(const struct tables_csv_reader *reader,
     return nearest;
 }
 
-/* Returns the hint for a missing column. An import gets a list of the header's
- * columns. Other commands get the field that an import could use. */
+/* Returns the hint that follows the message about a missing column. For an
+ * import, it lists the header's columns. For other commands, it names the field
+ * that an import could use for the column. */
 static const char *say_columns(const struct tables_csv_reader *reader,
                                size_t column)
 {
@@ -98,8 +100,8 @@ static const char *say_columns(const struct tables_csv_reader *reader,
         nearest ? tables_shown(nearest, reader->cells.arena) : "NAME");
 }
 
-/* Checks that all required columns are there. csv_read adds "file:line: " to
- * the message. */
+/* Checks that the header has all required columns. csv_read adds "file:line: "
+ * to the error message. */
 static int check_columns(const struct tables_csv_reader *reader,
                          struct err *err)
 {
@@ -134,7 +136,8 @@ static int check_columns(const struct tables_csv_reader *reader,
     return 0;
 }
 
-/* Parses "COLUMN=FIELD,...", the fields that an import uses for columns. */
+/* Parses an import's option "COLUMN=FIELD,...", which gives the field for each
+ * column. */
 static int read_asked(struct tables_csv_reader *reader, struct err *err)
 {
     const char *asked = reader->cells.options->columns;
@@ -162,7 +165,8 @@ static int read_asked(struct tables_csv_reader *reader, struct err *err)
     return 0;
 }
 
-/* Returns the column that a field of the header holds, or N_TABLE_COLUMNS. */
+/* Returns the column of a table list that a field of the header holds, or
+ * N_TABLE_COLUMNS if it holds none. */
 static size_t column_of(const struct tables_csv_reader *reader,
                         const char *field)
 {

@@ -10,10 +10,11 @@
 #define MAX_SCRIPT_BYTES ((size_t)1 << 20)
 #define CRITEO_TABLES 26
 
-/* --- values --- */
+/* --- values of options --- */
 
-/* Reads an option's integers from 1 to max, or those of its default. *n is 0 if
- * they are unknown. */
+/* Reads the integers of an option, each from 1 to max. If the option is not
+ * given, reads the integers of its default. *n is 0 if the integers are
+ * unknown. */
 static int read_numbers(uint64_t **out, size_t *n,
                         const struct dlrm_reader *reader, int option,
                         const char *separator, uint64_t max, struct err *err)
@@ -69,8 +70,9 @@ static int check_data(const struct dlrm_reader *reader, struct err *err)
     return 0;
 }
 
-/* Returns the mean lookups per sample that dlrm_s_pytorch.py draws: the fixed
- * number, or a uniform number up to it, rounded, but at least 1. */
+/* Returns the mean number of lookups per sample that dlrm_s_pytorch.py draws.
+ * It is either a fixed number, or the mean of a random number. The random
+ * number is uniform up to the given number, rounded, and at least 1. */
 static double drawn_lookups(const struct dlrm_reader *reader, uint64_t n_rows,
                             uint64_t n_lookups)
 {
@@ -90,7 +92,7 @@ static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
     if (is_main)
         name = reader->job.values[ADAGRAD] ? "adagrad" : "sgd";
     i = text_choice(names, name ? name : "sgd");
-    *out = (enum optimizer)i; /* enum optimizer has the order of the names */
+    *out = (enum optimizer)i; /* enum optimizer has the same order as `names` */
     if (i >= 0)
         return 0;
     return err_input(
@@ -99,8 +101,8 @@ static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
         tables_shown(shell_shown(name, reader->arena), reader->arena));
 }
 
-/* Returns the option by which lookups depend on a data set or on a running
- * shell, or -1. */
+/* Returns the option that makes the lookups unknown, because they depend on a
+ * data set or on a running shell. Returns -1 if the lookups are known. */
 static int unknown_lookups(const struct dlrm_job *job, bool is_main)
 {
     static const int of_main[] = {DATA, DATA_ONE_HOT};
@@ -120,7 +122,7 @@ static int unknown_lookups(const struct dlrm_job *job, bool is_main)
                : -1;
 }
 
-/* --- the list --- */
+/* --- the table list --- */
 
 static void note_defaults(const struct dlrm_reader *reader, bool is_main,
                           struct buf *notes)
@@ -143,7 +145,7 @@ static void note_defaults(const struct dlrm_reader *reader, bool is_main,
                    dlrm_options[ADAGRAD].name);
 }
 
-/* Returns "name value", fit for a comment. */
+/* Returns the text "name value" of an option, for use in a comment. */
 static const char *say_option(const struct dlrm_reader *reader, int option)
 {
     return text_say(reader->arena, "%s %s", dlrm_options[option].name,
@@ -192,8 +194,8 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
                    say_option(reader, lookups));
 }
 
-/* Checks that the number of rows is known. A script has defaults; a list of
- * options without a script has none. */
+/* Checks that the number of rows is known. A dlrm script has default rows; a
+ * list of options without a script has no default. */
 static int given_rows(const struct dlrm_reader *reader, bool is_main,
                       struct err *err)
 {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Maximum number of unknown names in a warning. */
+/* Maximum number of unknown names that a warning lists. */
 #define MAX_LISTED 8
 /* Maximum length of a name in a message, in bytes. */
 #define MAX_SHOWN 63
@@ -70,7 +70,7 @@ static bool is_json(const char *text)
     text += strspn(text, " \t\r\n");
     if (*text != '{' && *text != '[')
         return false;
-    /* A dlrm script may begin with such a bracket, too. */
+    /* A dlrm script may also begin with '['. */
     return !tables_is_dlrm(text) ||
            text[1 + strspn(text + 1, " \t\r\n{[")] == '"';
 }
@@ -109,8 +109,8 @@ int tables_name(struct table_list *list, const char *prefix,
 
 /* --- recognition of the format --- */
 
-/* True if a field of a header is the name of a column, or a name that the
- * options give for one. */
+/* True if a field of a header names a column. The field may be the name of a
+ * column, or the name that the options give for a column. */
 static bool is_column(const char *field, const struct tables_options *options)
 {
     const char *asked = options->columns ? options->columns : "", *pos = asked;
@@ -124,8 +124,8 @@ static bool is_column(const char *field, const struct tables_options *options)
     return false;
 }
 
-/* Counts the columns of a table list in a header, for a given separator. *n is
- * the number of all fields. */
+/* Counts the columns of a table list that a header has, if `separator`
+ * separates its fields. *n is the number of all fields of the header. */
 static size_t count_columns(const char *header, char separator, size_t *n,
                             const struct tables_options *options,
                             struct arena *arena)
@@ -163,8 +163,9 @@ static const char *next_record(const char *pos)
     }
 }
 
-/* Rejects a text that does not resemble CSV: its header has no known column,
- * and the second line does not have the same number of fields, at least two. */
+/* Rejects a text that does not resemble CSV. A text resembles CSV if its header
+ * has a known column. It also does if the header and the second line have the
+ * same number of fields, at least two. */
 static int check_format(const char *text, size_t len, const char *source,
                         const struct tables_options *options,
                         struct arena *arena, struct err *err)

@@ -5,14 +5,14 @@
 
 struct tables_json_reader {
     const char *source;
-    struct table_cells cells; /* cells of the current table */
+    struct table_cells cells; /* cells of the table that is being read */
     const size_t *lines;      /* [n_tables] line of each table */
-    bool is_list;             /* the tables are a list, without keys */
-    size_t depth;             /* depth of the tables in the document */
-    json_t *seen;             /* owned; names of the tables so far */
+    bool is_list; /* true: the tables are a list, without names as keys */
+    size_t depth; /* nesting depth of the tables in the document */
+    json_t *seen; /* owned; names of the tables read so far */
 };
 
-/* Stores a member, a text or a number, as a cell. */
+/* Stores a member of a table as a cell. The member is a text or a number. */
 static int read_member(struct tables_json_reader *reader, const char *key,
                        const json_t *value, struct err *err)
 {
@@ -42,7 +42,7 @@ static int read_member(struct tables_json_reader *reader, const char *key,
         json_is_string(value) ? "a text" : tables_shown(text, cells->arena));
 }
 
-/* Reads a table that is given as "rows" or "[rows, dim]". */
+/* Reads a table whose value is "rows" or "[rows, dim]" instead of an object. */
 static int read_sizes(struct tables_json_reader *reader, const json_t *sizes,
                       struct err *err)
 {
@@ -87,8 +87,9 @@ static int read_table(struct tables_json_reader *reader, struct table *table,
     return table_from_cells(table, cells, err);
 }
 
-/* Returns the name of an element of a list: its member "name", else "t" with
- * its member "index" or its position. */
+/* Returns the name of a table that is an element of a list. It is the element's
+ * member "name". If the element has no name, it is "t" with the element's
+ * member "index", or else with its position in the list. */
 static const char *element_name(const struct tables_json_reader *reader,
                                 const json_t *object, size_t n)
 {
@@ -103,7 +104,7 @@ static const char *element_name(const struct tables_json_reader *reader,
                : arena_printf(reader->cells.arena, "t%zu", n);
 }
 
-/* Makes the names that the options give to the tables of a list. */
+/* Makes the names that the options give for the tables of a list. */
 static int given_names(struct table_list *named,
                        const struct tables_json_reader *reader, size_t n_tables,
                        struct err *err)
@@ -155,8 +156,8 @@ static int read_tables(struct tables_json_reader *reader,
     return 0;
 }
 
-/* Finds the value that holds the tables: an object, a list, or a list that is
- * the only member of an object. */
+/* Finds the JSON value that holds the tables. It is an object, a list, or a
+ * list that is the only member of an object. */
 static int find_tables(struct tables_json_reader *reader, json_t **root,
                        struct err *err)
 {

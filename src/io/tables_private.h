@@ -7,8 +7,9 @@
 
 /* Declarations that the readers of table lists share. */
 
-/* Columns of a list; JSON has them as members. Named here are the columns that
- * the code refers to, and the first of the bins, which are last. */
+/* Indices of the columns of a table list. In JSON the columns are members. Only
+ * the columns that the code refers to have a name here, and the first column of
+ * the reuse bins. The bins are the last columns. */
 enum {
     COLUMN_NAME,
     COLUMN_ROWS,
@@ -23,46 +24,51 @@ enum {
 };
 #define N_TABLE_COLUMNS (COLUMN_BIN_0 + REUSE_BINS)
 
-/* The texts that describe one table. */
+/* Texts of the cells that describe one table. */
 struct table_cells {
     const struct tables_options *options;
     struct arena *arena;
-    /* "": the default; NULL: the column is missing */
+    /* text of each column; "" gives the default, NULL: the column is missing */
     const char *texts[N_TABLE_COLUMNS];
-    /* names for messages; set for all texts, rows and dim */
+    /* name of each column for messages; set for all columns that have a text,
+     * and for rows and dim */
     const char *names[N_TABLE_COLUMNS];
-    json_t *unknown; /* owned; an object with the ignored members as keys */
+    /* owned; an object whose keys are the names of ignored members */
+    json_t *unknown;
 };
-/* Types and ranges of the columns. A key lists the names with '|' between:
- * "name|alias". */
+/* Types and ranges of the columns. A key lists the names of a column, separated
+ * by '|': "name|alias". */
 extern const struct place_field table_columns[N_TABLE_COLUMNS];
-/* Returns the column with a name or alias, or N_TABLE_COLUMNS. */
+/* Returns the index of the column with this name or alias, or N_TABLE_COLUMNS
+ * if no column has it. */
 size_t table_column(const char *name);
 /* Fills a table from its cells. ERR_INPUT messages lack the line. */
 int table_from_cells(struct table *table, const struct table_cells *cells,
                      struct err *err) MUST_CHECK;
 
-/* Shortens a text of a file for a message: a long one becomes its beginning and
- * "...", in the arena. */
+/* Shortens a text of a file for a message. A long text becomes its beginning
+ * and "...". The result is in the arena. */
 const char *tables_shown(const char *text, struct arena *arena);
 
-/* Lists at most `most` of the names, and counts the rest: "'a', 'b' and 3
- * more". */
+/* Lists the names for a message. If there are more than `most` names, lists the
+ * first ones and counts the rest: "'a', 'b' and 3 more". */
 const char *tables_listed(const char *const *names, size_t n, size_t most,
                           struct arena *arena);
 
 /* Warns of unknown columns or members, and of a list without any pooling
- * factors. `what` is "column" or "member". */
+ * factors. `what` is the word for the message, "column" or "member". */
 void tables_warn(const struct table_cells *cells, const char *where,
                  const char *what);
 
-/* Makes the n_tables tables of a list with table_init. The options give their
- * names, or else `prefix` and a number do. */
+/* Initializes the n_tables tables of a list with table_init. The names come
+ * from the options. If the options give no names, a name is `prefix` and a
+ * number. */
 int tables_name(struct table_list *list, const char *prefix,
                 const struct tables_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
-/* True if a text is a command line of dlrm, or a report of FBGEMM's. */
+/* tables_is_dlrm is true for a text with a command line of dlrm, tables_is_tbe
+ * for a report of FBGEMM. */
 bool tables_is_dlrm(const char *text);
 bool tables_is_tbe(const char *text);
 

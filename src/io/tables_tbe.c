@@ -8,9 +8,10 @@
 
 #define MAX_FEATURES 1000000
 
-/* Values of features: a list with one entry per feature, or one value for all.
- * They are members of the root, or of an object in it. If no list gives the
- * tables, each feature has its own table. The first three are whole numbers. */
+/* Values of the report's features. A value is given by a list with one entry
+ * per feature, or by a single number for all features. Both are members of the
+ * report's root, or of an object in it. If the report has no feature_table_map,
+ * each feature has its own table. The first three values are whole numbers. */
 enum { ROWS, DIM, TABLE, BATCH, POOLING, N_VALUES };
 static const struct {
     const char *object, *list, *all;
@@ -27,15 +28,16 @@ struct tbe_reader {
     struct arena *arena;
     struct json_place root;
     uint64_t n_features;
-    double *values[N_VALUES]; /* [n_features] each */
-    double batch;             /* mean batch of the features */
+    double *values[N_VALUES]; /* each array is [n_features] */
+    double batch;             /* mean batch over the features */
 };
 
-/* Properties of a table: common values and sums over its features. */
+/* Properties of a table: values that its features share, and sums over its
+ * features. */
 struct used {
-    /* lookups and outputs are per batch */
+    /* n_lookups and n_outputs are sums per batch */
     double n_rows, dim, n_lookups, n_outputs;
-    double most; /* largest lookups of one feature, hot_feature */
+    double most; /* lookups of the feature with the most lookups, hot_feature */
     size_t hot_feature, n_features;
 };
 
@@ -79,7 +81,7 @@ static int read_values(struct tbe_reader *reader, int which, struct err *err)
     return 0;
 }
 
-/* Adds the lookups of a feature to its table. */
+/* Adds the lookups of a feature to the sums of its table. */
 static int add_feature(struct used *tables, const struct tbe_reader *reader,
                        size_t feature, struct err *err)
 {
@@ -105,10 +107,11 @@ static int add_feature(struct used *tables, const struct tbe_reader *reader,
 }
 
 /*
- * Reads the skew. FBGEMM draws a few rows (heavy hitters) with a given share
- * each. Row k of the others has a share proportional to (k + q)^-s, which is a
- * range of ranks of a longer Zipf law. A table list cannot express such a law,
- * so the table gets the reuse histogram of one batch.
+ * Reads the skew of a table. FBGEMM gives each of a few rows (heavy hitters)
+ * its own share of the lookups. Row k of the other rows has a share
+ * proportional to (k + q)^-s, which is a range of ranks of a longer Zipf law. A
+ * table list cannot express a range of a Zipf law, so the table gets the reuse
+ * histogram of one batch instead.
  */
 static int read_skew(struct table *table, const struct used *used,
                      const struct json_place *place, struct err *err)
@@ -183,8 +186,8 @@ static int fill_table(struct table *table, const struct used *used,
     return read_skew(table, used, &place, err);
 }
 
-/* Checks that a report that lists widths also lists rows. Otherwise its E is
- * only the mean of the rows. */
+/* Checks that a report with a list of widths (Ds) also has a list of rows (Es).
+ * Without Es, the report's E is only the mean of the rows. */
 static int check_lists(const struct tbe_reader *reader, struct err *err)
 {
     return !place_has(&reader->root, "Ds") || place_has(&reader->root, "Es")
@@ -192,7 +195,8 @@ static int check_lists(const struct tbe_reader *reader, struct err *err)
                : place_error(&reader->root, err, "Ds is there, but not Es");
 }
 
-/* Checks a list against its mean, which the report gives rounded up. */
+/* Checks that the mean of a list agrees with the mean that the report gives,
+ * rounded up. */
 static int check_mean(const struct tbe_reader *reader, int which,
                       struct err *err)
 {
@@ -205,7 +209,7 @@ static int check_mean(const struct tbe_reader *reader, int which,
         return 0;
     for (size_t i = 0; i < reader->n_features; i++)
         mean += reader->values[which][i] / (double)reader->n_features;
-    /* FBGEMM adds in fp32. */
+    /* FBGEMM adds the values in fp32, which rounds the mean. */
     if (fabs(json_number_value(said) - mean) <= 1 + 1e-5 * mean)
         return 0;
     return place_error(&reader->root, err,
@@ -213,7 +217,8 @@ static int check_mean(const struct tbe_reader *reader, int which,
                        json_number_value(said), values_of[which].list, mean);
 }
 
-/* Checks the member "mixed_dim", which is true if widths differ. */
+/* Checks the report's member "mixed_dim", which must be true if the tables'
+ * widths differ. */
 static int check_mixed(const struct tbe_reader *reader, struct err *err)
 {
     const json_t *said = json_object_get(reader->root.object, "mixed_dim");

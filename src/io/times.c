@@ -8,7 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_MS 1e9 /* same limit as for measurements in the cost database */
+/* upper limit of a time in ms, the same as in the cost database */
+#define MAX_MS 1e9
 
 enum { COLUMN_STEP, COLUMN_RANK, COLUMN_PHASE, COLUMN_MS };
 #define N_COLUMNS 4
@@ -17,7 +18,7 @@ static const char *const column_names[] = {"step", "rank", "phase", "ms", NULL};
 struct times_reader {
     struct times *times;
     size_t line;
-    int field_of[N_COLUMNS]; /* CSV field of each column */
+    int field_of[N_COLUMNS]; /* index of the CSV field for each column */
     struct arena *arena;
 };
 
@@ -34,7 +35,7 @@ static int wrong(unsigned column, const char *cell, const char *want,
                      cell);
 }
 
-/* Adds one time, given as the texts of its columns. */
+/* Adds one measured time. The texts of its columns are given. */
 static int read_cells(const struct times_reader *reader,
                       const char *const cells[N_COLUMNS], struct err *err)
 {

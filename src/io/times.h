@@ -7,20 +7,21 @@
 
 /*
  * Measured times of the steps of a real job. neuroshard-record(1) describes the
- * format: CSV with the columns step, rank, phase and ms, or a JSON list of
- * objects with these members.
+ * format of the files: CSV with the columns step, rank, phase and ms, or a JSON
+ * list of objects with members of the same names.
  */
 struct times {
-    /* number of ranks of the job; every rank must be below it */
+    /* number of ranks of the job; all rank numbers must be lower */
     uint32_t n_ranks;
-    struct part_time *times; /* owned; each file adds to it */
+    struct part_time *times; /* owned; times_add appends the times of a file */
     size_t n, cap;
-    bool is_cut; /* the last line of some file has no line end */
+    bool is_cut; /* true: the last line of some file has no line end */
 };
 void times_release(struct times *times);
 
-/* Adds a file's times. text need not end in a NUL. ERR_INPUT names the line
- * with a missing or wrong value, or the file if it has no times. */
+/* Adds the times of a file. `text` need not end in a NUL. ERR_INPUT messages
+ * name the line with a missing or wrong value, or the file if it has no
+ * times. */
 int times_add(struct times *times, const char *text, size_t len,
               const char *source, struct arena *arena,
               struct err *err) MUST_CHECK;
