@@ -8,46 +8,55 @@
 #include <assert.h>
 
 /*
- * Benchmark of the all-to-all between ranks. Patterns differ in size, over
- * eight powers of ten, and in how uneven the ranks' widths are. Pattern i is
- * the same in every process. The processes exchange all other values on which
- * they have to agree.
+ * Benchmark of the all-to-all between ranks.
+ *
+ * A case is a pattern of data that the ranks exchange. Patterns differ in size,
+ * over eight powers of ten, and in how uneven the widths of the ranks are.
+ * Pattern i is the same in every process. All other values on which the
+ * processes have to agree are exchanged between them.
  */
 
 #define FLOAT_BYTES 4.0
-#define SMALL_BYTES 65536.0 /* in all; one pattern in four is smaller */
+/* bytes of all ranks together; one pattern in four is smaller */
+#define SMALL_BYTES 65536.0
 #define MAX_REGION_BYTES ((uint64_t)1 << 30)
-/* The batch is the given one, halved up to MAX_HALVINGS times. It is halved
- * further while rows would have fewer than MIN_COLUMNS columns. */
+/* Largest number of halvings of the batch. A pattern's batch is the batch of
+ * the options after some halvings. It is halved further while rows would have
+ * fewer than MIN_COLUMNS columns. */
 #define MAX_HALVINGS 4
-#define MIN_COLUMNS 16.0 /* of all ranks together */
-/* Number of powers. A rank's width is proportional to a uniform random number
- * to the power p; each pattern draws its p from 0 .. N_POWERS - 1. */
+#define MIN_COLUMNS 16.0 /* columns of all ranks together */
+/* Number of exponents. A rank's width is proportional to a uniform random
+ * number to the power p. Each pattern draws its exponent p from 0 .. N_POWERS -
+ * 1. */
 #define N_POWERS 4
 #define N_WARM_UP 2
 #define MAX_ROUNDS 6
-#define CALM_RATIO 1.25 /* largest p90 / p10 of a calm round */
-/* Largest number of places in the regions. Exchanges use the places in turn, so
- * that a small exchange does not find its blocks in the cache. Odd, so that
- * forward and backward both visit all places. */
+/* a round is calm if its p90 / p10 is at most this ratio */
+#define CALM_RATIO 1.25
+/* Largest number of places at which buffers can lie in a region. Exchanges use
+ * the places in turn, so that a small exchange does not find its blocks in the
+ * cache. The number is odd, so that forward and backward both use all
+ * places. */
 #define MAX_PLACES 7
-#define PLACE_ALIGN 128 /* floats */
+#define PLACE_ALIGN 128 /* alignment in floats */
 #define MAX_EXCHANGE_RANKS 1024
-/* Size below which an exchange is cheap enough to run BENCH_MAX_ITERATIONS
- * times. */
+/* Size in bytes below which an exchange is cheap enough to run
+ * BENCH_MAX_ITERATIONS times. */
 #define MANY_BELOW_BYTES ((uint64_t)4 << 20)
 
-/* Setup of the benchmark. All data that is sent lies in one region, all data
- * that is received in another. In each region the buffers of the ranks of this
- * process follow one another. */
+/* Setup of the benchmark. All sent data lie in one memory region, and all
+ * received data in another region. In each region, the buffers of the ranks of
+ * this process follow one another. */
 struct exchange_setup {
-    struct comm *comm; /* not owned, like options and sink */
+    struct comm *comm; /* not owned, like `options` and `sink` */
     const struct bench_options *options;
     struct sample_sink *sink;
-    struct sample_setting setting; /* setting of the samples */
-    uint64_t n_floats;             /* size of each region in floats */
+    /* setting under which the samples are stored */
+    struct sample_setting setting;
+    uint64_t n_floats; /* size of each region in floats */
     void *d_send_region, *d_recv_region;
-    /* Current pattern, and the width and buffers of each of its ranks. */
+    /* The all-to-all of the current pattern, and the width and buffers of each
+     * rank. */
     struct alltoall alltoall;
     uint32_t dims[MAX_EXCHANGE_RANKS];
     void *d_send[MAX_EXCHANGE_RANKS], *d_recv[MAX_EXCHANGE_RANKS];
@@ -68,8 +77,8 @@ static uint64_t region_bytes(const struct bench_options *options)
     return min_u64(options->memory_bytes / 2, MAX_REGION_BYTES);
 }
 
-/* Draws a pattern. One in N_POWERS patterns is even, the others are uneven to
- * different degrees. */
+/* Draws a pattern. In one of N_POWERS patterns all ranks have equal widths. In
+ * the other patterns the widths are uneven to different degrees. */
 static void draw_pattern(struct exchange_setup *setup, uint64_t case_idx)
 {
     const struct bench_options *options = setup->options;
@@ -84,7 +93,7 @@ static void draw_pattern(struct exchange_setup *setup, uint64_t case_idx)
     columns = draw_log_uniform(&rng, is_small ? FLOAT_BYTES : SMALL_BYTES,
                                is_small ? SMALL_BYTES
                                         : (double)region_bytes(options)) /
-              FLOAT_BYTES; /* columns at batch 1 */
+              FLOAT_BYTES; /* number of columns if the batch is 1 */
     batch >>= rng_below(&rng, MAX_HALVINGS + 1);
     while (batch > 1 && columns / batch < MIN_COLUMNS)
         batch /= 2;
@@ -110,8 +119,8 @@ static void draw_pattern(struct exchange_setup *setup, uint64_t case_idx)
                                         .element_bytes = sizeof(float)};
 }
 
-/* Lays out the buffers from float `begin` of the regions on; returns the end of
- * the last one. */
+/* Lays out the buffers of all ranks, starting at float number `begin` of the
+ * regions. Returns the end of the last buffer. */
 static uint64_t lay_out(struct exchange_setup *setup, uint64_t begin)
 {
     const struct alltoall *alltoall = &setup->alltoall;
@@ -128,7 +137,8 @@ static uint64_t lay_out(struct exchange_setup *setup, uint64_t begin)
     return max_u64(sent, received);
 }
 
-/* Lays out the buffers at one of the places that fit the regions. */
+/* Lays out the buffers of all ranks at one of the places that fit into the
+ * regions. */
 static void place_buffers(struct exchange_setup *setup, unsigned number)
 {
     uint64_t n_used = (lay_out(setup, 0) / PLACE_ALIGN + 1) * PLACE_ALIGN;
@@ -138,10 +148,10 @@ static void place_buffers(struct exchange_setup *setup, unsigned number)
         lay_out(setup, number % n_places * n_used);
 }
 
-/* Times one exchange: forward in even runs, backward in odd ones. All processes
- * begin together. Copies are held back until all of them are queued. NCCL may
- * have to wait for work that is queued already, so its exchange is only
- * delayed. */
+/* Times one exchange: forward in runs with an even number, backward in runs
+ * with an odd number. All processes begin together. Copies are held back until
+ * all of them are queued. An NCCL exchange is only delayed instead, because
+ * NCCL may have to wait for work that is already queued. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct exchange_setup *setup = ctx;
@@ -165,11 +175,15 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* Measures a pattern. An exchange takes as long as its slowest process. It
- * needs the processors of all its ranks at once, so any other work there
- * disturbs it, and a disturbance only ever adds time. So the exchange is timed
- * in several rounds. The first calm round counts, or else the fastest one. All
- * processes see the same times and so make the same choice. */
+/*
+ * Measures a pattern. The time of an exchange is that of the slowest process.
+ *
+ * An exchange needs the processors of all its ranks at once, so any other load
+ * on these processors disturbs it. A disturbance can only make it slower. So
+ * the exchange is timed in several rounds. The result is the first calm round,
+ * or the fastest round if no round is calm. All processes see the same times
+ * and so choose the same round.
+ */
 static int measure_pattern(struct exchange_setup *setup,
                            struct comm_sample *sample, struct err *err)
 {
@@ -193,9 +207,9 @@ static int measure_pattern(struct exchange_setup *setup,
     return 0;
 }
 
-/* Decides whether to stop, and whether a pattern is stored already. The first
- * process, which has the sink, knows the stored patterns and the time limit. An
- * interrupt of any process counts. */
+/* Decides for all processes whether to stop, and whether a pattern is stored
+ * already. Only the first process has the sink, so it knows the stored patterns
+ * and the time limit. An interrupt in any process stops all processes. */
 static int decide(const struct exchange_setup *setup,
                   struct bench_result *result, bool *is_stored,
                   const struct comm_sample *sample, double begin_ms,

@@ -8,16 +8,16 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-/* End of row numbers, which have 32 bits. */
+/* One more than the largest row number, which has 32 bits. */
 #define ROWS_END (UINT64_C(1) << 32)
-/* One part in SPARE_PARTS of the free memory is left unused. */
+/* One part in SPARE_PARTS of the free memory stays unused. */
 #define SPARE_PARTS 16
 
-/* Sizes of the probes of a kind of device. */
+/* Sizes of the probes for one kind of device (GPU or CPU). */
 struct scale {
     uint64_t max_stream_bytes;
-    /* Bytes that one gather reads, unless max_rows or the memory of a probe
-     * limits it further. */
+    /* Bytes that a gather probe reads. It reads fewer bytes if max_rows or the
+     * memory of the probe does not allow as many. */
     uint64_t gathered_bytes;
     uint64_t max_rows;
     uint64_t max_pairs;
@@ -27,7 +27,7 @@ static const struct scale of_host = {256 * MIB, 16 * MIB, 1 << 18, 1 << 20};
 static const struct scale of_gpu = {16 * GIB, GIB, 1 << 24, 1 << 25};
 
 struct probe_list {
-    struct probe *probes; /* [CEILINGS_MAX] */
+    struct probe *probes; /* [CEILINGS_MAX] probes to measure */
     size_t n;
     uint64_t max_bytes;
 };

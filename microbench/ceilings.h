@@ -6,22 +6,23 @@
 #include "microbench/bench.h"
 
 /*
- * Ceilings of a device: its best measured rates (device/probe.h). The probes
- * are
+ * Ceilings of a device: the best rates that probes measure (device/probe.h).
+ * Kinds of probes:
  *
- *     launch   of a kernel
- *     read     of several sizes
- *     copy     of several sizes
- *     gather   by row width and footprint; footprints range from one that fits
- *              the last-level cache to one that fills the memory
- *     sort     by number of pairs and bits of a key
+ *     "launch"   launch of a kernel
+ *     "read"     reads of several sizes
+ *     "copy"     copies of several sizes
+ *     "gather"   gathers by row width and footprint; footprints range from
+ *                one that fits into the last-level cache to one that fills
+ *                the memory
+ *     "sort"     sorts by number of pairs and by bits of a key
  *
- * A GPU's probes are larger than a CPU's. Probes that do not fit the memory are
- * left out.
+ * A GPU's probes are larger than a CPU's. Probes that do not fit into the
+ * memory are left out.
  */
 
-/* Sink for ceilings; the members have the same meaning as in struct
- * sample_sink. */
+/* Sink for measured ceilings. Its members have the same meaning as the members
+ * of struct sample_sink. */
 struct ceiling_sink {
     void *ctx;
     int (*put)(void *ctx, const struct sample_setting *setting,
@@ -30,17 +31,17 @@ struct ceiling_sink {
                 const struct probe *probe);
 };
 
-/* Lists the probes of a GPU, or of the host, in the order in which they run;
- * each takes at most max_bytes of memory. Returns their number. `probes` has
- * room for CEILINGS_MAX. */
+/* Lists the probes of a GPU, or the probes of the host's CPU, in the order in
+ * which they run. Each probe takes at most max_bytes of memory. Returns the
+ * number of probes. `probes` has room for CEILINGS_MAX probes. */
 #define CEILINGS_MAX 160
 size_t ceilings_list(struct probe probes[CEILINGS_MAX], bool is_host,
                      uint64_t max_bytes);
 
-/* Measures the probes that the sink does not have, or all probes with
- * options->repeat. options->memory_bytes limits the memory of each probe; 0
- * means the free memory. Also uses the time limit and progress of the options;
- * a "case" is a probe. */
+/* Measures the probes whose results are not in the sink, or all probes if
+ * options->repeat is set. The run stops at the time limit of the options.
+ * options->memory_bytes limits the memory of each probe; 0 means the free
+ * memory. options->progress counts probes, so a "case" is a probe here. */
 int bench_ceilings(struct bench_result *result, struct device *device,
                    const struct bench_options *options,
                    struct ceiling_sink *sink, struct err *err) MUST_CHECK;

@@ -8,45 +8,51 @@
 #define SMALL_ROWS 1000 /* largest number of rows of a small table */
 #define MAX_ROWS 4294967295.0
 #define MIN_DIM 4u
-/* Largest cases with the published setting, in a mixed list. */
+/* Largest number of tables and largest width of published cases in a mixed
+ * list. */
 #define PUBLISHED_TABLES 15
 #define PUBLISHED_DIM 128
 /* Largest number of halvings of the batch in a mixed list. */
 #define HALVINGS 6
-/* Smallest limit on the work of a mixed case, as a part of work_bytes. The
- * limit varies from case to case. */
+/* Smallest limit on the work of a mixed case, as a fraction of work_bytes. The
+ * limit is drawn for each case. */
 #define MIN_WORK_PART (1.0 / 16)
 #define LONG_SHARE 0.1
 
-/* Ranges of the random values of a case. */
+/* Ranges from which the random values of a case are drawn. */
 struct ranges {
-    uint32_t usual_dim, max_dim; /* powers of two */
-    double single_frac;          /* share of tables with one lookup per bag */
+    uint32_t usual_dim, max_dim; /* both are powers of two */
+    /* fraction of tables with one lookup per bag */
+    double single_frac;
     double max_pooling;
-    /* Limits of a case, per sample of the batch: lookups of all tables, and
-     * columns of all outputs (plain cases may have any number). */
+    /* Limits of a case: number of lookups of all tables per sample of the
+     * batch, and number of columns of all outputs. Plain cases have no limit on
+     * the columns. */
     uint32_t max_pooling_sum, max_out_dim;
 };
-static const struct ranges plain = {128, 256, 0.30,
-                                    100, 256, BENCH_MAX_TABLES * 256 /* any */};
+static const struct ranges plain = {
+    128, 256, 0.30, 100, 256, BENCH_MAX_TABLES * 256 /* no limit */};
 static const struct ranges mixed = {512, 512, 0.20, 200, 512, 8192};
 
 /*
- * Properties that the tables of a case have in common. A case is drawn in two
- * steps: first its style, then its tables. Without the first step, sums over
- * many tables would all be near their means. Ranks of real workloads, whose
- * tables may all have the same width or one lookup per sample, would be far
- * outside the drawn cases.
+ * Properties that the tables of a case have in common.
+ *
+ * A case is drawn in two steps: first its style, then its tables. Ranks of real
+ * workloads may hold tables that all have the same width, or all have one
+ * lookup per sample. If cases had no style, sums over many tables would all be
+ * near their means, and these ranks would be far outside the drawn cases.
  */
 struct style {
-    uint32_t dim;      /* 0: each table has its own */
-    bool one_hot;      /* one lookup per sample in all tables */
-    double zipf_alpha; /* exponent of all tables; negative: one each */
-    double small_frac; /* share of small tables */
+    /* width of all tables; 0: each table has its own width */
+    uint32_t dim;
+    bool one_hot; /* true if all tables have one lookup per sample */
+    /* Zipf exponent of all tables; negative: each table has its own exponent */
+    double zipf_alpha;
+    double small_frac; /* fraction of tables that are small */
 };
 
 /*
- * Share of the lookups that go to the rows of each reuse bin, from
+ * Fraction of the lookups that go to the rows of each reuse bin, from
  * facebookresearch/dlrm_datasets (MIT):
  *
  *     2021, all data      fbgemm_t856_bs65536.pt
@@ -63,8 +69,9 @@ static const double access_shares[][REUSE_BINS] = {
 };
 #define N_HISTOGRAMS (sizeof(access_shares) / sizeof(*access_shares))
 
-/* Approximations of 2^x and its inverse, linear between powers of two. They are
- * used as a pair, or for values that only have to grow smoothly. */
+/* Approximations of 2^x and of its inverse, which are linear between powers of
+ * two. They are used as a pair, or for values that need to grow only
+ * smoothly. */
 static double near_exp2(double x)
 {
     double whole = floor(x);
@@ -85,7 +92,8 @@ double draw_log_uniform(struct rng *rng, double lo, double hi)
     return lo * near_exp2(rng_uniform(rng) * near_log2(hi / lo));
 }
 
-/* Draws a width: a multiple of 4, usually a power of two in the usual range. */
+/* Draws the width of a table: a multiple of 4, usually a power of two within
+ * the usual range. */
 static uint32_t draw_dim(struct rng *rng, const struct ranges *ranges)
 {
     uint32_t n_usual = 1;
@@ -111,8 +119,8 @@ static struct style draw_style(struct rng *rng, const struct ranges *ranges)
     return style;
 }
 
-/* Draws a mean number of lookups per bag. The larger `bend` is (0 to 1), the
- * shorter are the bags of more than one lookup. */
+/* Draws the mean number of lookups per bag of a table. `bend` is from 0 to 1.
+ * The larger it is, the shorter are the bags that have more than one lookup. */
 static double draw_pooling(struct rng *rng, const struct ranges *ranges,
                            const struct style *style, double bend)
 {
@@ -131,7 +139,8 @@ static double draw_pooling(struct rng *rng, const struct ranges *ranges,
     return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
 }
 
-/* Draws a number of rows, from 3 to max_rows; small tables have up to 1000. */
+/* Draws the number of rows of a table, from 3 to max_rows. Small tables have up
+ * to 1000 rows. */
 static uint64_t draw_rows(struct rng *rng, const struct style *style,
                           double max_rows)
 {
@@ -144,10 +153,10 @@ static uint64_t draw_rows(struct rng *rng, const struct style *style,
     return (uint64_t)draw_log_uniform(rng, SMALL_ROWS, max_rows);
 }
 
-/* Draws a published histogram and changes it: tilts it towards more or less
- * reuse, changes each bin a little, and drops bins whose rows need more lookups
- * than the batch has. Returns false if the table has too few rows for the
- * histogram. */
+/* Draws one of the published reuse histograms and changes it: tilts it towards
+ * more or less reuse, changes each bin a little, and drops bins whose rows need
+ * more lookups than the batch has. Returns false if the table has too few rows
+ * for the histogram. */
 static bool draw_bins(struct rng *rng, struct stream *stream)
 {
     const double *shares = access_shares[rng_below(rng, N_HISTOGRAMS)];
@@ -171,8 +180,8 @@ static bool draw_bins(struct rng *rng, struct stream *stream)
     return true;
 }
 
-/* Draws the skew of a stream, which must be complete otherwise: a Zipf exponent
- * of up to 1.5, or a changed production histogram. */
+/* Draws the skew of a stream whose other members are already set. The skew is a
+ * Zipf exponent of up to 1.5, or a changed histogram of production data. */
 static void draw_skew(struct rng *rng, const struct style *style,
                       struct stream *stream)
 {
@@ -200,7 +209,7 @@ struct case_bounds case_list_bounds(const struct bench_options *options)
         .dim = ranges->max_dim};
 }
 
-/* Draws the widths and bags of all tables. */
+/* Draws the widths and the lookups per bag of all tables of a case. */
 static void draw_tables(struct bench_case *out, const struct ranges *ranges,
                         const struct style *style, double bend, struct rng *rng)
 {
@@ -214,7 +223,8 @@ static void draw_tables(struct bench_case *out, const struct ranges *ranges,
     }
 }
 
-/* Draws the rows and skew of all tables, after their widths and bags. */
+/* Draws the rows and the skew of all tables of a case. Their widths and lookups
+ * per bag must have been drawn before. */
 static void draw_sizes(struct bench_case *out,
                        const struct bench_options *options,
                        const struct style *style, struct rng *rng)
@@ -240,8 +250,8 @@ static void draw_sizes(struct bench_case *out,
     }
 }
 
-/* Multiplies the lengths of bags with more than one lookup by part / whole, but
- * leaves at least one lookup. */
+/* Multiplies the lengths of bags with more than one lookup by part / whole. At
+ * least one lookup is left in each bag. */
 static void shorten_bags(struct bench_case *out, double part, double whole)
 {
     for (uint32_t t = 0; t < out->n_tables; t++) {
@@ -252,8 +262,8 @@ static void shorten_bags(struct bench_case *out, double part, double whole)
     }
 }
 
-/* Returns the lookups per sample of all tables. A case without lookups gets
- * one. */
+/* Returns the number of lookups per sample, summed over all tables. If the case
+ * has no lookups, first adds one. */
 static double sum_pooling(struct bench_case *out)
 {
     double sum = 0;
@@ -273,18 +283,18 @@ void draw_plain(struct bench_case *out, const struct bench_options *options,
 
     out->n_tables = 1 + (uint32_t)rng_below(rng, options->max_tables);
     style = draw_style(rng, &plain);
-    /* bend 1 favours short bags */
+    /* with a bend of 1, short bags are more frequent */
     draw_tables(out, &plain, &style, 1, rng);
     sum = sum_pooling(out);
-    /* Each bag keeps one lookup, so the sum may stay above the limit by one per
-     * table. */
+    /* Each bag keeps one lookup, so the sum of the lookups may remain above the
+     * limit, by at most one per table. */
     if (sum > plain.max_pooling_sum)
         shorten_bags(out, plain.max_pooling_sum, sum);
     draw_sizes(out, options, &style, rng);
 }
 
-/* Draws a batch: the largest batch after some halvings, or one of the three
- * steps 5/8, 6/8 and 7/8 between two halvings. */
+/* Draws the batch of a case: the largest batch after some halvings, or one of
+ * the three steps 5/8, 6/8 and 7/8 between two halvings. */
 static uint32_t draw_batch(struct rng *rng, uint32_t largest)
 {
     bool is_halved = rng_uniform(rng) < 0.5;
@@ -304,7 +314,8 @@ static void draw_setting(struct bench_case *out, struct rng *rng)
         out->optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
 }
 
-/* Removes tables from the end until the case's outputs fit. */
+/* Removes tables from the end of the case until its outputs are within the
+ * limit. */
 static void bound_outputs(struct bench_case *out)
 {
     uint32_t out_dim = 0, n = 0;
@@ -316,9 +327,9 @@ static void bound_outputs(struct bench_case *out)
 }
 
 /*
- * Shortens bags of more than one lookup, so that the case stays within the work
- * that was drawn for it. If single lookups alone exceed the work of the longest
- * case, it removes tables.
+ * Shortens bags of more than one lookup, so that the work of the case is at
+ * most the limit that was drawn for it. If single lookups alone exceed the
+ * largest limit of any case, removes tables.
  */
 static void bound_work(struct bench_case *out,
                        const struct bench_options *options, double part)
@@ -356,8 +367,8 @@ void draw_mixed(struct bench_case *out, const struct bench_options *options,
     style = draw_style(rng, &ranges);
     if (rng_uniform(rng) < 0.4)
         style.one_hot = false;
-    /* half of the bags are shorter than 14 lookups, or with the strongest bend,
-     * shorter than 4 */
+    /* Half of the bags have fewer than 14 lookups; with the strongest bend,
+     * half of the bags have fewer than 4 lookups. */
     draw_tables(out, &ranges, &style, rng_uniform(rng), rng);
     part = draw_log_uniform(rng, MIN_WORK_PART, 1);
     if (rng_uniform(rng) < LONG_SHARE)

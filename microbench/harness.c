@@ -29,7 +29,8 @@ bool bench_is_late(const struct bench_options *options, double begin_ms)
            clock_ms() - begin_ms > options->time_limit_s * 1e3;
 }
 
-/* Rounds down by at most a sixteenth, to a value that nearby sizes share. */
+/* Rounds a size down by at most a sixteenth, to a value that is the same for
+ * similar sizes. */
 static uint64_t round_down(uint64_t n_bytes)
 {
     uint64_t step = 1;
@@ -101,16 +102,17 @@ struct harness {
     const struct bench_options *options;
     struct sample_sink *sink;
     struct bench_result *result;
-    /* Bench setup and interference probe; opened for the first case that the
-     * sink does not have. */
+    /* Bench setup and interference probe. They are opened when the first case
+     * has to be measured, because it is not in the sink yet. */
     struct bench_setup *setup;
     struct interference_probe *interference;
 };
 
-/* Warm-up. For some seconds after the memory was allocated everything is slower
- * (the system still arranges its pages), and an idle GPU takes half a second to
- * raise its clocks. So the reference case runs, unrecorded, until SETTLE_RUNS
- * runs in a row have not beaten the best time by SETTLE_GAIN. */
+/* Constants of the warm-up. Everything is slower for some seconds after memory
+ * was allocated (the system still arranges its pages), and an idle GPU takes
+ * half a second to raise its clocks. So the reference case runs, without being
+ * recorded, until SETTLE_RUNS runs in a row have not beaten the best time by
+ * the fraction SETTLE_GAIN. */
 #define SETTLE_RUNS 5
 #define SETTLE_GAIN 0.02
 #define SETTLE_CUDA_MS 500.0
@@ -153,7 +155,8 @@ static int open_setup(struct harness *bench,
     return settle(bench, err);
 }
 
-/* Measures `what`, unless the sink has it already or the user wants to stop. */
+/* Measures the case `what`. Does nothing if the sink already has its sample or
+ * the user wants to stop. */
 static int measure(struct harness *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
                    struct err *err)
@@ -218,9 +221,9 @@ static int measure_case(struct harness *bench, const struct bench_case *fused,
     return 0;
 }
 
-/* Measures a case, unless another process is measuring it. The sink is searched
- * after the claim, so that samples stored by the other process are found and
- * nothing is measured twice. */
+/* Measures a case, unless another process is measuring it. The process first
+ * claims the case and then looks for it in the sink. So it finds a sample that
+ * another process stored, and no case is measured twice. */
 static int run_case(struct harness *bench, uint64_t case_idx, struct err *err)
 {
     const struct sample_sink *sink = bench->sink;

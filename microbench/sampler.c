@@ -3,16 +3,18 @@
 
 #include <string.h>
 
-/* Bytes that a lookup moves in the linearise, sort and runs steps of a
- * backward, in addition to its rows. */
+/* Bytes that each lookup moves in the steps of a backward named linearise, sort
+ * and runs. The bytes of the row are not included. */
 #define LOOKUP_WORK_BYTES 100
-/* One part in STATE_PARTS of a mixed list's memory is for optimizer states. */
+/* One part in STATE_PARTS of the memory of a mixed list is reserved for
+ * optimizer states. */
 #define STATE_PARTS 16
 
 uint64_t case_weight_bytes(const struct bench_options *options)
 {
-    /* The narrowest row has 4 elements and 4 bytes of state. So states take at
-     * most one part in 1 + element size. */
+    /* Parts into which memory is divided, one of them for states. The narrowest
+     * row has 4 elements and 4 bytes of state, so states take at most one part
+     * in 1 + element size. */
     uint64_t parts = options->is_mixed ? STATE_PARTS - 1
                                        : precision_bytes(options->precision);
 
@@ -53,9 +55,9 @@ uint64_t case_table_bytes(const struct case_table *table,
     return (n_bytes + CASE_ALIGN - 1) / CASE_ALIGN * CASE_ALIGN;
 }
 
-/* Adds up the bytes of a step. The forward reads a row. The update reads and
- * writes it and reads a gradient. Outputs are written once and their gradients
- * read once. */
+/* Adds up the bytes that a step moves. The forward reads each row. The update
+ * reads and writes each row, and reads a gradient. Outputs are written once,
+ * and gradients of the outputs are read once. */
 double case_work(const struct bench_case *drawn)
 {
     double work = 0;
@@ -72,7 +74,7 @@ double case_work(const struct bench_case *drawn)
     return work;
 }
 
-/* Starts a case: the list's setting, without tables. */
+/* Initializes a case with the setting of the list and without tables. */
 static void start_case(struct bench_case *out,
                        const struct bench_options *options)
 {

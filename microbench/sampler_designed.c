@@ -5,19 +5,19 @@
 #define MANY_ROWS 10000000
 #define SOME_ROWS 1000000
 
-/* A case of tables that are all alike. Defaults are fp32, row-wise Adagrad and
- * the list's batch. */
+/* A designed case, in which all tables are alike. The defaults are fp32,
+ * row-wise Adagrad and the list's batch. */
 struct design {
     uint32_t n_tables, dim;
     uint64_t n_rows;
     double pooling, zipf_alpha;
-    uint32_t halvings; /* of the list's batch */
-    bool is_half;      /* fp16 */
+    uint32_t halvings; /* how many times the list's batch is halved */
+    bool is_half;      /* true for fp16 */
     bool is_sgd;
 };
 
-/* Iterates over all designs, group by group, and keeps the one with number
- * `wanted`. */
+/* Iterator over all designs, group by group. It keeps the design whose number
+ * is `wanted`. */
 struct walk {
     uint64_t wanted, n;
     struct design found;
@@ -29,8 +29,9 @@ static void add(struct walk *walk, struct design design)
         walk->found = design;
 }
 
-/* Measures the time of a step that does almost nothing, and the time that each
- * lookup adds. Pooling 0 becomes the one lookup that a batch must have. */
+/* Adds cases that measure the time of a step that does almost nothing, and the
+ * time that each lookup adds. Pooling factor 0 means the single lookup that a
+ * batch must have. */
 static void add_constants(struct walk *walk)
 {
     static const double poolings[] = {0, 1, 4, 20, 200};
@@ -41,12 +42,13 @@ static void add_constants(struct walk *walk)
                 (struct design){1, dim, SOME_ROWS, .pooling = poolings[p]});
     for (uint32_t n_tables = 8; n_tables <= 32; n_tables *= 4)
         add(walk, (struct design){n_tables, 64, SOME_ROWS, .pooling = 0});
-    /* few long bags: time that one group of threads takes for one bag */
+    /* few long bags: the time that one group of threads takes for a bag */
     for (uint32_t dim = 4; dim <= 128; dim *= 32)
         add(walk, (struct design){1, dim, SOME_ROWS, 200, .halvings = 9});
 }
 
-/* Measures tables from the size of a cache to that of the memory. */
+/* Adds cases that measure tables of several sizes, from the size of a cache to
+ * the size of the memory. */
 static void add_footprints(struct walk *walk)
 {
     static const uint64_t rows[] = {1000,    10000,    100000,   300000,
@@ -57,8 +59,8 @@ static void add_footprints(struct walk *walk)
             add(walk, (struct design){1, dim, rows[r], .pooling = 20});
 }
 
-/* Measures rows that many lookups share: by skew, and in tables of very few
- * rows. */
+/* Adds cases that measure rows with many lookups: skewed lookups, and tables of
+ * very few rows. */
 static void add_hot_rows(struct walk *walk)
 {
     static const uint32_t dims[] = {16, 64, 128, 256};
@@ -73,8 +75,8 @@ static void add_hot_rows(struct walk *walk)
     }
 }
 
-/* Measures a table whose columns are cut into two, four or eight pieces, and
- * more and more tables. */
+/* Adds cases that measure a table whose columns are cut into two, four or eight
+ * pieces, and cases with an increasing number of tables. */
 static void add_fusions(struct walk *walk)
 {
     static const uint32_t n_tables[] = {2, 4, 8, 16, 32, 60};
@@ -100,8 +102,8 @@ static void add_settings(struct walk *walk)
         add(walk, (struct design){8, 64, SOME_ROWS, 10, .halvings = halvings});
 }
 
-/* Repeats cases that were published for FBGEMM (NVIDIA's dynamicemb benchmark,
- * at 104,857 lookups per table; pull request 2365 of TorchRec). */
+/* Adds cases that repeat published measurements of FBGEMM (NVIDIA's dynamicemb
+ * benchmark, at 104,857 lookups per table; pull request 2365 of TorchRec). */
 static void add_published(struct walk *walk)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -128,8 +130,8 @@ uint64_t designed_n_cases(void)
     return walk.n;
 }
 
-/* Returns the number of rows: at least one, and no more than the table's share
- * of the memory holds. */
+/* Returns the number of rows for a design: at least one, and at most as many as
+ * fit into the table's fraction of the memory. */
 static uint64_t fit_rows(const struct design *design,
                          const struct bench_options *options)
 {

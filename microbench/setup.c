@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small enough that weights stay bounded over any number of updates. */
+/* The learning rate is so small that weights stay bounded over any number of
+ * updates. */
 #define LEARNING_RATE 1e-6f
 #define FILL_SEED 1
 #define STATE_START 0.01f
-/* Memory that drawing takes (per lookup) and that measuring takes (in all), in
- * addition to the memory of lookup_open. */
+/* Memory needed in addition to the memory of lookup_open: bytes per lookup for
+ * drawing, and bytes in all for measuring. */
 #define DRAW_BYTES 24
 #define SLACK_BYTES ((uint64_t)512 << 20)
 
@@ -25,16 +26,17 @@
 #define N_PHASE_REPETITIONS 5
 
 struct bench_setup {
-    struct device *device; /* not owned */
+    struct device *device; /* device that is measured; not owned */
     float learning_rate;
     void *d_weights;
     size_t weight_bytes;
-    void *d_states; /* NULL for a plain list with SGD */
+    void *d_states; /* NULL for a plain list with SGD, which has no states */
     size_t state_bytes;
-    struct device_region indices, offsets, out, grad; /* grow with the cases */
+    /* regions that grow with the cases */
+    struct device_region indices, offsets, out, grad;
     struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
     unsigned n_sets;
-    struct lookup *lookup; /* lookup of the case that is measured */
+    struct lookup *lookup; /* lookup of the case that is being measured */
     char started_at[CLOCK_TEXT_MAX];
 };
 
@@ -47,7 +49,7 @@ uint64_t setup_reserve_bytes(const struct bench_options *options,
     const uint64_t offset_bytes = (bounds.n_bags + 1) * sizeof(uint64_t);
 
     return n_sets * (index_bytes + offset_bytes) +
-           /* outputs and their gradients */
+           /* outputs and gradients of the outputs */
            2 * bounds.n_outputs * sizeof(float) +
            (uint64_t)lookup_scratch_bytes(device, (double)bounds.n_lookups,
                                           bounds.dim) +
@@ -71,8 +73,8 @@ static int alloc_tables(struct bench_setup *setup,
         return 0;
     if (device_alloc(setup->device, &setup->d_states, setup->state_bytes, err))
         return -1;
-    /* States must not be negative, and device_fill would write negative
-     * numbers. */
+    /* Sets all states to a constant, because states must not be negative and
+     * device_fill would write negative numbers, too. */
     return device_set(setup->device, setup->d_states,
                       setup->state_bytes / sizeof(float), STATE_START, err);
 }
@@ -109,9 +111,9 @@ void setup_close(struct bench_setup *setup)
 }
 
 /*
- * Draws places for the tables of a case in the block. The gaps between the
- * tables are the order statistics of uniform draws, so all arrangements without
- * overlap are equally likely.
+ * Draws places for the tables of a case in the weight block. The gaps between
+ * the tables are the order statistics of uniform draws, so all arrangements
+ * without overlap are equally likely.
  */
 static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
                   uint64_t n_bytes, struct rng *rng)
@@ -133,8 +135,8 @@ static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
     }
 }
 
-/* Places the tables of a case; returns the number of columns of their outputs.
- */
+/* Places the tables of a case in the weight block. Returns the number of
+ * columns of all outputs. */
 static uint32_t place_tables(const struct bench_setup *setup,
                              struct lookup_table *tables,
                              const struct bench_case *what, uint64_t seed)
@@ -182,8 +184,8 @@ static unsigned count_sets(const struct bench_setup *setup,
     return lookup_n_cold_sets(setup->device, touched_bytes);
 }
 
-/* Fills in the sample's tables, with the pooling factors and the reuse that
- * were really drawn. */
+/* Describes the case's tables in the sample, with the pooling factors and the
+ * reuse of the lookups that were drawn. */
 static int describe_tables(struct bench_setup *setup,
                            struct sample_table *tables,
                            const struct bench_case *what,
@@ -202,7 +204,8 @@ static int describe_tables(struct bench_setup *setup,
                           setup->sets[0].d_indices, tables, err);
 }
 
-/* Draws setup->sets, and fills in the sample's tables. */
+/* Draws the index sets of a case (setup->sets), and describes the case's tables
+ * in the sample. */
 static int make_sets(struct bench_setup *setup, const struct bench_case *what,
                      uint64_t seed, struct sample_table *tables,
                      struct err *err)
@@ -253,8 +256,8 @@ static int reserve_outputs(struct bench_setup *setup, size_t n_bytes,
                        FILL_SEED + 1, err);
 }
 
-/* Returns the lower clocks, the higher temperature and power, and all throttle
- * reasons. */
+/* Combines two states of a device: returns the lower clocks, the higher
+ * temperature and power, and the throttle reasons of both. */
 static struct sample_health worse_health(const struct sample_health *a,
                                          const struct sample_health *b)
 {
@@ -266,8 +269,8 @@ static struct sample_health worse_health(const struct sample_health *a,
         .throttle_reasons = a->throttle_reasons | b->throttle_reasons};
 }
 
-/* A timed repetition: a forward, or phases of a backward, one after the other.
- */
+/* Work that is timed in a repetition: a forward, or phases of a backward. The
+ * pieces of the work run one after the other. */
 #define FORWARD 0u
 struct repetition {
     struct bench_setup *setup;
@@ -275,10 +278,10 @@ struct repetition {
     unsigned n, n_warm_up;
 };
 
-/* Runs one repetition; ms gets the times of its pieces, then their total. Piece
- * i lies between the marks 2 i and 2 i + 1. Warm-up repetitions are not held
- * back: kernels that run for the first time may have to be loaded, which waits
- * for the device. */
+/* Runs one repetition. `ms` gets the times of its pieces, followed by their
+ * total. Piece i lies between the time marks 2 i and 2 i + 1. Warm-up
+ * repetitions are not held back until their work is queued, because loading a
+ * kernel for the first time may have to wait for the device. */
 static int repeat_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct repetition *repetition = ctx;
@@ -312,8 +315,8 @@ static int repeat_once(void *ctx, unsigned number, double *ms, struct err *err)
 }
 
 /* Times repetitions of a step, until the interference probe finds the machine
- * quiet. If it never does, flags the sample. On a GPU some more repetitions
- * time the phases of backward. */
+ * quiet. If the machine never becomes quiet, flags the sample. On a GPU,
+ * additional repetitions time the phases of backward. */
 static int time_case(struct bench_setup *setup,
                      struct interference_probe *interference,
                      struct sample *sample, struct err *err)

@@ -4,7 +4,8 @@
 #define MAX_TABLES 59
 #define MAX_TRIES 10000
 
-/* Draws the tables once; returns the bytes of their weights. */
+/* Draws the tables of a task once. Returns the bytes of the weights of all
+ * drawn tables. */
 static double draw_tables(struct problem *task, const struct problem *pool,
                           struct rng *rng)
 {

@@ -24,7 +24,7 @@ static const struct figure entry_figures[] = {
     {"cut_short_by", "cut short by ", 0, 0, FIGURE_NOTE, ENTRY(cut_short_by)},
     {0},
 };
-/* Parts of a planner's step. */
+/* Columns of the table: the parts of a planner's step. */
 static const struct figure part_figures[] = {
     {NULL, "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"input", "input ms", 10, 3, FIGURE_PLAIN, ENTRY(parts_ms[STEP_INPUT])},
@@ -38,7 +38,8 @@ static const struct figure part_figures[] = {
      ENTRY(parts_ms[STEP_REPLICAS])},
     {0},
 };
-/* Used instead of the parts if no plan has them. */
+/* Columns that are printed if no plan contains the times of the parts: lookup
+ * and exchange. */
 static const struct figure split_figures[] = {
     {NULL, "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {NULL, "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
@@ -46,7 +47,8 @@ static const struct figure split_figures[] = {
     {NULL, "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
     {0},
 };
-/* Row of a planner that has no plan. */
+/* The only cell in the row of a planner that found no valid plan: the
+ * reason. */
 static const struct figure reason_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
@@ -98,10 +100,11 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
 }
 
-/* Errors of the lookups of two plans are independent, like those of two
- * samples. Exchanges run on the same links, so their errors are shared, and
- * only the difference of the exchange times contributes. The relative error of
- * the ratio is the combined error divided by the larger total. */
+/* Prediction errors of the lookups of two plans are independent, as for two
+ * samples. The exchanges of both plans run on the same links, so they share
+ * their prediction error, and only the difference of the two exchange times
+ * contributes. The relative error of the ratio is the combined error divided by
+ * the larger total. */
 double compare_gain_error(const struct compare_entry *entry,
                           const struct compare_entry *ours)
 {
@@ -155,7 +158,7 @@ static void pair_with_ours(struct compare_mean *mean,
 void compare_means(struct comparison *comparison)
 {
     struct compare_mean *means = comparison->means;
-    size_t n_any = 0; /* planners that solved at least one task */
+    size_t n_any = 0; /* number of planners that solved at least one task */
 
     comparison->n_common = 0;
     for (size_t p = 0; p < comparison->n_planners; p++) {
@@ -213,7 +216,7 @@ static void print_parts(const struct comparison *comparison, struct buf *out)
 }
 
 /* Prints a note if GPUs wait for their host. Differences between planners show
- * only if GPUs take longer than the host. */
+ * in a real job only if the GPUs take longer than their host. */
 static void print_host(const struct comparison *comparison, struct buf *out)
 {
     for (size_t t = 0; t < comparison->n_tasks; t++) {

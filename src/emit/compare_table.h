@@ -6,87 +6,101 @@
 #include "core/plan.h"
 
 /*
- * Output of `compare`: planners side by side on one task or on many. For many
- * tasks the means are paired: over the tasks that both planners solved, or that
- * all solved. A mean over the tasks that each planner solved by itself would
- * favour a planner that gives up on hard tasks.
+ * Output of `compare`: planners side by side on one task or on several tasks.
+ *
+ * The mean ratio of a planner to ours covers the tasks that both planners
+ * solved. Mean totals cover the common tasks, which all planners solved. If
+ * each planner's mean covered all tasks that this planner solved, a planner
+ * that gives up on hard tasks would look better than it is.
  */
 
-/* One planner on one task. */
+/* Result of one planner on one task. */
 struct compare_entry {
     const char *planner;
     bool valid;
-    const char *reason; /* why it is not valid; else NULL */
+    /* reason why the plan is not valid; NULL if it is valid */
+    const char *reason;
     double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
-    /* per part, the time of the GPU that takes longest for it; NAN if
-     * unknown */
+    /* for each part of the step, the longest time that a GPU takes for the
+     * part; NAN if unknown */
     double parts_ms[N_STEP_PARTS];
-    double memory_frac; /* used fraction of the fullest GPU */
+    double memory_frac; /* used fraction of the memory of the fullest GPU */
     double search_ms;
-    /* stop reason, such as "time"; NULL: not cut short */
+    /* stop reason of the search, such as "time"; NULL if the search was not cut
+     * short */
     const char *cut_short_by;
-    double ratio; /* total_ms / our total_ms; NAN unless both solved the task */
-    /* parts of total_ms, in ms; NAN if unknown */
+    /* total_ms / our planner's total_ms; NAN unless both solved the task */
+    double ratio;
+    /* times of lookup and exchange within total_ms; NAN if unknown */
     double lookup_ms, exchange_ms;
     struct cost_source cost;
     /* Error of the ratio, as a fraction (NAN if unknown), and whether the ratio
-     * differs from 1 by more than that. */
+     * differs from 1 by more than its error. */
     double gain_error_frac;
     bool is_significant;
 };
 
 struct compare_task {
-    const char *name;              /* file, or file and number */
-    struct compare_entry *entries; /* [n_planners]; the last one is ours */
+    /* name of the file, or name of the file and number in it */
+    const char *name;
+    /* [n_planners]; our planner is the last one */
+    struct compare_entry *entries;
 };
 
 /* Fills an entry from a plan, which must be valid and priced. */
 void compare_fill(struct compare_entry *entry, const struct plan *plan);
-/* Returns the error of the ratio of entry's total to ours, as a fraction. Nine
- * in ten ratios are within it. One cost model must have priced both. NAN if
- * unknown. */
+/* Returns the error of the ratio of `entry`'s total to `ours`'s total, as a
+ * fraction; NAN if unknown. The true ratio is within this error in nine of ten
+ * cases. One cost model must have priced both plans. */
 double compare_gain_error(const struct compare_entry *entry,
                           const struct compare_entry *ours);
-/* Fills entry's ratio, gain_error_frac and is_significant. `ours` may be
- * `entry`. */
+/* Compares `entry` with `ours`: fills `entry`'s ratio, gain_error_frac and
+ * is_significant. `ours` and `entry` may be the same entry. */
 void compare_pair(struct compare_entry *entry,
                   const struct compare_entry *ours);
 
-/* One planner on all tasks. */
+/* Means of one planner over all tasks. */
 struct compare_mean {
     const char *planner;
     uint64_t n_valid;
-    uint64_t n_paired; /* tasks that ours solved, too */
-    /* mean of total / ours over the paired tasks; NAN without any */
+    /* number of paired tasks: solved by this planner and by ours */
+    uint64_t n_paired;
+    /* mean of total / our planner's total over the paired tasks; NAN if there
+     * are no paired tasks */
     double ratio;
-    double common_ms; /* mean total over the common tasks; NAN without any */
-    double search_ms; /* mean over all tasks */
-    /* paired tasks on which ours is significantly faster */
+    /* mean total over the common tasks; NAN if there are no common tasks */
+    double common_ms;
+    double search_ms; /* mean time of the search over all tasks */
+    /* number of paired tasks on which our planner is significantly faster */
     uint64_t n_significant;
     uint64_t n_cut_short;
 };
 
 struct comparison {
-    struct compare_task *tasks; /* [n_tasks] */
+    struct compare_task *tasks; /* [n_tasks] results by task */
     size_t n_tasks, n_planners;
     const struct problem *problem; /* problem of the last task; not owned */
-    const struct job *job; /* job that the totals assume; not owned; or NULL */
-    struct cost_source cost;    /* cost model of all totals */
-    struct compare_mean *means; /* [n_planners] */
-    /* common tasks: solved by every planner that solved any task */
+    /* job that the totals assume; not owned; may be NULL */
+    const struct job *job;
+    struct cost_source cost;    /* cost model that predicted all totals */
+    struct compare_mean *means; /* [n_planners] means by planner */
+    /* number of common tasks. A common task is solved by every planner, except
+     * by planners that solved no task at all. */
     size_t n_common;
 };
-/* Fills the entries' ratios, the means and n_common. */
+/* Fills the ratios of all entries, the means of all planners, and n_common. */
 void compare_means(struct comparison *comparison);
 
-/* Prints a table of one task, or of the means over several tasks. */
+/* Prints the table of one task, or the table of the means over several
+ * tasks. */
 void compare_print(const struct comparison *comparison, struct buf *out);
-/* Returns the table as JSON, with more details. One task gives {cost_model,
- * hash, basis, planners}. For several tasks, `planners` holds the means and
- * `tasks` the planners of each task. */
+/* Returns the comparison as JSON, with more details than the printed table. For
+ * one task the members are {cost_model, hash, basis, planners}. For several
+ * tasks, `planners` holds the means, and another member `tasks` holds the
+ * planners of each task. */
 json_t *compare_to_json(const struct comparison *comparison);
 json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n);
-/* Prints one line per task and planner, also for a single task. */
+/* Prints the comparison as CSV, with one line per task and planner. */
 void compare_to_csv(const struct comparison *comparison, struct buf *out);
 
 #endif

@@ -8,11 +8,13 @@
 #include <string.h>
 
 /*
- * Emits a shell script that trains DLRM's dlrm_main.py with the plan. DLRM
- * accepts no plan. So the script contains the plan (TorchRec's JSON), its
- * loader and a Python driver, which returns the plan in place of DLRM's
- * planner. DLRM names the table of feature x "t_x" and makes all tables pooled,
- * of one width and fp32. The driver makes them as planned.
+ * Emits a shell script that trains DLRM's dlrm_main.py with the plan.
+ *
+ * DLRM has no option that takes a plan. So the script contains the plan
+ * (TorchRec's JSON), a loader for it, and a Python driver that replaces DLRM's
+ * planner and returns the plan. DLRM names the table of feature x "t_x". It
+ * makes all tables pooled, fp32 and equally wide; the driver gives each table
+ * the width and precision of the plan.
  */
 
 #define TABLE_PREFIX "t_"
@@ -21,14 +23,14 @@ FILE_TEXT(dlrm_script_sh, "src/emit/dlrm_script.sh");
 FILE_TEXT(dlrm_multi_hot_sh, "src/emit/dlrm_multi_hot.sh");
 FILE_TEXT(dlrm_driver_py, "src/emit/dlrm_driver.py");
 
-/* The tables in the order of DLRM's features. */
+/* The plan's tables, in the order in which DLRM lists its features. */
 struct features {
     const struct problem *problem;
     uint32_t *order;    /* [n_tables] table of each feature; owned */
-    bool have_prefix;   /* all names begin with TABLE_PREFIX */
+    bool have_prefix;   /* true if all table names begin with TABLE_PREFIX */
     size_t n_rounded;   /* number of pooling factors that are not integers */
-    bool are_multi_hot; /* some pooling factor is above 1 */
-    uint32_t width;     /* columns of the widest table */
+    bool are_multi_hot; /* true if some pooling factor is above 1 */
+    uint32_t width;     /* number of columns of the widest table */
 };
 
 static const char *feature_name(const struct features *features, size_t table)
@@ -37,9 +39,10 @@ static const char *feature_name(const struct features *features, size_t table)
            (features->have_prefix ? strlen(TABLE_PREFIX) : 0);
 }
 
-/* Orders the features. Columns of the data set have numbers, so cat_10 follows
- * cat_9 in any order of the list. Tables with any other names keep the order of
- * the list. */
+/* Puts the features into DLRM's order. If the tables are named after numbered
+ * columns of the data set, features are sorted by number: cat_10 follows cat_9,
+ * wherever the problem lists the two tables. If tables have other names, the
+ * features keep the order of the problem. */
 static void order_features(struct features *features)
 {
     size_t n = features->problem->n_tables;
@@ -63,7 +66,8 @@ static void order_features(struct features *features)
     mem_free(seen);
 }
 
-/* Returns the lookups per sample. DLRM takes an integer >= 1. */
+/* Returns the lookups per sample of a table, rounded to an integer >= 1,
+ * because DLRM takes only integers. */
 static long hotness(const struct table *table)
 {
     return (long)fmin(fmax(round(table->pooling_factor), 1), 1e9);
@@ -91,7 +95,8 @@ static void features_init(struct features *features,
     order_features(features);
 }
 
-/* Checks a table by itself, and that it agrees with the first one. */
+/* Checks that DLRM can train a table, and that the table agrees with the first
+ * table in all properties that DLRM has only once. */
 static int check_table(const struct table *table, const struct table *first,
                        struct err *err)
 {
@@ -120,8 +125,8 @@ static int check_table(const struct table *table, const struct table *first,
     return 0;
 }
 
-/* Checks replicas. They are updated together with the dense part, by the
- * optimizer of the other tables. */
+/* Checks that replicas can be trained. They are updated together with DLRM's
+ * dense part, but by the update rule of the sharded tables. */
 static int check_replicas(const struct plan *plan, struct err *err)
 {
     for (size_t i = 0; i < plan->n_shards; i++) {
@@ -153,7 +158,8 @@ static void expand(struct buf *out, const char *template, const json_t *words)
     buf_printf(out, "%s", template);
 }
 
-/* Sets the text of a word, and releases the buffer. */
+/* Sets the text of a template's word from the buffer, and releases the
+ * buffer. */
 static void set_word(json_t *words, const char *word, struct buf *text)
 {
     json_object_set_new(words, word, json_string(text->len ? text->data : ""));
@@ -199,7 +205,8 @@ static json_t *words_of_job(const struct plan *plan,
     return words;
 }
 
-/* Adds the words that list a value per table, in the order of the features. */
+/* Adds the words whose text lists one value per table, in the order of DLRM's
+ * features. */
 static void add_words_of_tables(json_t *words, const struct features *features)
 {
     struct buf tables = {0}, rows = {0}, hot = {0};

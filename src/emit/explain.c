@@ -15,23 +15,24 @@
 #define N_GPUS_SHOWN 32u
 #define N_PIECES_SHOWN 10u
 #define NAME_WIDTH 22
-/* Relative difference of two step times below which they count as equal. */
+/* Relative difference below which two step times count as equal. */
 #define SAME_FRAC 1e-3
-/* A change below this prints as 0. */
+/* Smallest change in ms that is printed; a smaller change would print as 0. */
 #define LEAST_SHOWN_MS 5e-5
 
-/* A GPU's step. Its own time ends when it is ready for the forward all-to-all,
- * after compute and backward; until then the other GPUs may wait for it. A cost
- * model without waiting adds up each GPU separately, so the own time is the
+/* A GPU's part of the step. Its own time ends when the GPU is ready for the
+ * forward all-to-all, after its compute and backward. After that the GPU may
+ * wait for other GPUs. In a cost model without waiting, a GPU's own time is its
  * whole step. */
 struct gpu {
     uint32_t gpu;
     struct report_device step;
-    double behind_ms; /* time by which it is ready before the last GPU */
+    double behind_ms; /* how long before the last GPU it is ready */
     double used_frac;
     uint64_t memory_bytes, free_bytes;
-    uint64_t n_fitting; /* number of the explained GPU's pieces that fit here */
-    double has_room_for; /* n_fitting; NAN for the explained GPU itself */
+    /* number of pieces of the GPU being explained that would fit here */
+    uint64_t n_fitting;
+    double has_room_for; /* n_fitting; NAN for the GPU being explained */
 };
 #define GPU(member) MEMBER_OF(struct gpu, member)
 static const struct figure gpu_figures[] = {
@@ -50,16 +51,17 @@ static const struct figure gpu_figures[] = {
     {0},
 };
 
-/* A piece on the explained GPU. */
+/* A piece on the GPU that `explain` was asked about. */
 struct marginal_row {
     uint64_t shard, n_rows;
     const char *table, *kind;
     uint32_t n_columns;
-    /* step time without the piece; time saved by its removal */
+    /* step time without the piece; time that the removal of the piece saves */
     double step_ms, saved_ms;
-    double own_ms; /* its GPU's own time without the piece */
-    bool has_room; /* fits on some other GPU */
-    /* best other GPU, and the change of the step there; NAN: none */
+    double own_ms; /* own time of the piece's GPU without the piece */
+    bool has_room; /* true if the piece fits on some other GPU */
+    /* other GPU on which the step would be shortest, and the change of the step
+     * if the piece moves there; NAN if the piece fits nowhere else */
     double to, change_ms;
 };
 #define PIECE(member) MEMBER_OF(struct marginal_row, member)
@@ -100,19 +102,21 @@ static const struct figure anew_figures[] = {
 };
 
 struct binding {
-    struct report report; /* owned */
-    /* slow_fwd: GPU with the largest cost.fwd_comm_ms */
+    struct report report; /* report on the plan; owned */
+    /* `last`: GPU that is ready last; `slow_fwd`: GPU with the largest
+     * cost.fwd_comm_ms */
     uint32_t last, slow_fwd;
-    uint32_t gpu;     /* the explained GPU */
-    struct gpu *gpus; /* [report.n_devices], in the arena */
-    /* [n_pieces], in the arena: pieces of the explained GPU, the most expensive
+    uint32_t gpu;     /* GPU that `explain` was asked about */
+    struct gpu *gpus; /* [report.n_devices] GPUs of the plan, in the arena */
+    /* [n_pieces], in the arena: pieces of `gpu`, the most expensive piece
      * first */
     struct marginal_row *pieces;
-    size_t n_pieces, n_stuck; /* n_stuck: pieces that fit on no other GPU */
+    /* n_stuck: number of pieces that fit on no other GPU */
+    size_t n_pieces, n_stuck;
     struct shifts shifts;
-    double least_ms; /* smallest gain that counts */
-    /* true: least_ms is the error of a gain; false: it is a fraction of the
-     * step */
+    double least_ms; /* smallest gain that counts as a gain */
+    /* true: least_ms is the error of a predicted gain; false: least_ms is a
+     * fraction of the step, because the error is unknown */
     bool is_error;
 };
 
@@ -220,9 +224,9 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
           compare_marginals);
 }
 
-/* Sets the smallest gain that counts. Two plans that differ in one piece are
- * similar, so the error of their difference is that of two samples. If it is
- * unknown, a fraction of the step is used. */
+/* Sets the smallest gain that counts as a gain. It is the error of the
+ * difference between two plans that differ in one piece, computed as for two
+ * samples. If this error is unknown, a fraction of the step is used instead. */
 static void find_least(struct binding *binding)
 {
     struct compare_entry entry = {0};
@@ -380,7 +384,8 @@ static void print_gains(const struct binding *binding, struct buf *out)
     FIGURES_TABLE(shift_figures, shifts->gains, n, out);
 }
 
-/* Prints the results of planning anew. A gain below its error is not shown. */
+/* Prints the results of the new searches. A gain that is smaller than its error
+ * is not printed. */
 static void print_anew(const struct explained *explained,
                        const struct binding *binding, struct buf *out)
 {
@@ -400,7 +405,8 @@ static void print_anew(const struct explained *explained,
     buf_printf(out, "\n");
 }
 
-/* Converts shifts to JSON. Only swaps have the other piece. */
+/* Converts shifts (moves and swaps of pieces) to JSON. Only swaps have a second
+ * piece. */
 static json_t *shifts_to_json(const struct shift *shifts, size_t n)
 {
     json_t *list = FIGURES_LIST(shift_figures, shifts, n);
@@ -498,7 +504,7 @@ static void print_placement(const struct plan *plan, uint32_t t,
     buf_printf(out, "%s\n", n > N_HOLDERS_SHOWN ? " ..." : "");
 }
 
-/* Prints one sentence about the best alternative for this table alone. */
+/* Prints one sentence about the best alternative if only this table changes. */
 static void print_verdict(const struct ways *ways, double now_ms,
                           struct buf *out)
 {
@@ -519,8 +525,9 @@ static void print_verdict(const struct ways *ways, double now_ms,
                    change_ms, best->name);
 }
 
-/* Returns the shards of the table and its group in one way of placing them.
- * With the plan's other shards they form a plan that `cost` prices the same. */
+/* Returns the shards of a table and of its group for one way of placing them.
+ * Together with the plan's other shards they form a plan to which `cost` gives
+ * the same price. */
 static json_t *json_shards(const struct way *way, const struct plan *now,
                            uint32_t table)
 {

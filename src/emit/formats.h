@@ -7,36 +7,41 @@
 #include "core/plan.h"
 
 /*
- * Plans in the formats of training frameworks. Plans passed to this module have
- * passed plan_check, and their shards are sorted.
+ * Writers of plans in the formats of training frameworks. Each plan must have
+ * passed plan_check, and its shards must be sorted.
  */
 
-/* Fully qualified name of the module of DLRM's tables inside DLRMTrain. */
+/* Fully qualified name of the module that holds DLRM's tables, inside
+ * DLRMTrain. */
 #define EMIT_DEFAULT_MODULE "model.sparse_arch.embedding_bag_collection"
 
-/* Options of all formats. Zeroed: all defaults. Strings are not owned. */
+/* Options of all formats. Zeroed options are the defaults. The options do not
+ * own their strings. */
 struct emit_options {
     /* torchrec: name of the module that holds the tables; NULL:
      * EMIT_DEFAULT_MODULE */
     const char *module;
-    /* torchrec: module of the tables whose output is a sequence; NULL:
-     * `module`, which then may not hold pooled tables, too */
+    /* torchrec: name of the module for tables with sequence output. NULL:
+     * `module`, which then must not hold pooled tables as well. */
     const char *sequence_module;
-    const char *prefix; /* torchrec: prefix of each table name; NULL: "" */
+    /* torchrec: prefix of each table name; NULL: no prefix */
+    const char *prefix;
 };
 
 struct emitter {
-    /* Appends the text to out. ERR_INPUT names the property that the format
-     * cannot express; the caller then discards the text appended so far. */
+    /* Appends the plan as text to `out`. Fails with ERR_INPUT if the format
+     * cannot express a property of the plan; the message names the property,
+     * and the caller discards the text appended so far. */
     int (*emit)(const struct plan *plan, const struct emit_options *options,
                 struct buf *out, struct err *err);
-    file_check *check; /* checks that the text is well-formed; NULL: no check */
+    /* checks that the text is well-formed; NULL if there is no check */
+    file_check *check;
 };
 
 /*
- * All formats, in the order of --help, and declarations that they share. A line
- * is FORMAT(NAME, "NAME"). NAME refers to a `const struct emitter emit_NAME` in
- * the file of its framework.
+ * List of all formats, in the order of --help. Each line is FORMAT(NAME,
+ * "NAME"), and the file of the framework defines a `const struct emitter
+ * emit_NAME`.
  */
 #define EMIT_FORMATS(FORMAT)                             \
     FORMAT(torchrec, "torchrec")                         \
@@ -47,16 +52,17 @@ struct emitter {
 
 #define EMIT_DECLARE(name, text) extern const struct emitter emit_##name;
 EMIT_FORMATS(EMIT_DECLARE)
-extern const struct emitter *const emit_formats[]; /* all formats */
+extern const struct emitter *const emit_formats[]; /* [number of formats] */
 
-/* "torchrec|torchrec-loader|..." */
+/* Names of all formats as one string: "torchrec|torchrec-loader|..." */
 #define EMIT_CHOICE(name, text) "|" text
 #define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
-/* Checks that a text is JSON (a file_check). */
+/* Checks that a text is JSON (has the type file_check). */
 file_check emit_check_json MUST_CHECK;
 
-/* Returns the end of the shards of a table, which start at `begin`. */
+/* Returns the index after a table's last shard; `begin` is the index of its
+ * first shard. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);
 
 #endif

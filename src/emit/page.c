@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define FORMAT_VERSION 1
-#define PLACE "@DOCUMENTS@" /* placeholder of the documents in the page */
-/* at least this number of shards is folded into one piece */
+/* text in the page that is replaced by the documents */
+#define PLACE "@DOCUMENTS@"
+/* Smallest number of similar shards that are folded into one piece. */
 #define N_FOLDED 4u
 
 FILE_TEXT(report_page_html, "data/report/page.html");
@@ -35,8 +36,9 @@ const char *page_kind(const json_t *content)
     return NULL;
 }
 
-/* True if `next` continues `shard`: on the next device, with the same columns,
- * and with the next rows or, for replicas, the same rows. */
+/* Returns true if `next` continues the run of `shard`: it is on the next device
+ * and has the same columns and the next rows. Replicas have the same rows
+ * instead. */
 static bool goes_on(const struct shard *shard, const struct shard *next)
 {
     return next->table == shard->table && next->device == shard->device + 1 &&
@@ -71,8 +73,9 @@ void page_fold_shards(json_t *content, const struct plan *plan)
     json_object_del(content, "shards");
 }
 
-/* Appends JSON with each '<' written as an escape; JSON has '<' in strings
- * only. So no text from a file can end an element of the page. */
+/* Appends JSON text with every '<' written as an escape. In JSON '<' occurs
+ * only in strings. So text from a file can never close an HTML element of the
+ * page. */
 static int add_escaped(const char *text, size_t len, void *buf)
 {
     for (size_t i = 0; i < len; i++)
@@ -90,7 +93,8 @@ void page_print(json_t *documents, struct buf *out)
         json_pack("{s:i, s:s, s:O}", "neuroshard_report", FORMAT_VERSION,
                   "version", NEUROSHARD_VERSION, "documents", documents);
 
-    assert(place); /* the page is compiled into the program */
+    /* the page is compiled into the program, so it has the placeholder */
+    assert(place);
     buf_add(out, report_page_html, (size_t)(place - report_page_html));
     json_dump_callback(root, add_escaped, out,
                        JSON_COMPACT | JSON_REAL_PRECISION(17));

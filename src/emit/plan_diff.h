@@ -9,16 +9,16 @@
 
 struct plan_diff {
     const char *paths[2];
-    struct plan plans[2]; /* before, after */
+    struct plan plans[2]; /* plan before, plan after */
     struct plan_moves moves;
 };
 
 /* True if one cost model has priced both plans. */
 bool plan_diff_is_priced(const struct plan_diff *diff);
-/* Prints the differences; the text ends in a newline. */
+/* Prints the differences between the plans. The text ends in a newline. */
 void plan_diff_print(const struct plan_diff *diff, struct buf *out);
-/* Return all migrations, or all differences, as JSON, which the caller
- * decrefs. */
+/* Two functions that return JSON, which the caller decrefs: the migrations, and
+ * all differences between the plans. */
 json_t *plan_moves_to_json(const struct plan_moves *moves);
 json_t *plan_diff_to_json(const struct plan_diff *diff);
 

@@ -17,8 +17,8 @@ double report_own_ms(const struct device_cost *cost, bool waits)
 }
 
 /* A device waits from the end of its backward until the last device is ready. A
- * communication model may contain less waiting than that, so the value is
- * limited to 0 .. its forward communication. */
+ * communication model may include less waiting in its times. So the waiting is
+ * limited to the range from 0 to the device's forward communication. */
 void report_init(struct report *report, const struct plan *plan,
                  const struct report_options *options)
 {
@@ -172,20 +172,21 @@ static void print_cost(const struct cost_source *cost, struct buf *out)
     cost_print_outside(cost, out);
 }
 
-/* Prints the rate at which the job must be fed at this step time. The data are
- * counted before they are copied to several pieces. */
+/* Prints the rate at which data must be fed to the job at the predicted step
+ * time. The data are counted once, before copies of them are sent to several
+ * pieces. */
 static void print_feed(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
     const uint32_t per_host = problem->cluster.devices_per_host;
     const double share = fmin(1, (double)per_host / report->n_devices);
-    /* steps per second, scaled to one host */
+    /* steps per second, times the fraction of the data that one host gets */
     const double steps = share * 1000 / plan->total_ms;
     struct problem fed = *problem;
     double ids = 0, bags = 0;
 
-    /* ids are deduplicated after they are fed */
+    /* feeding comes before the deduplication of ids */
     if (fed.job.dedup == DEDUP_IDS)
         fed.job.dedup = DEDUP_NONE;
     for (uint32_t t = 0; t < problem->n_tables; t++) {
@@ -291,7 +292,8 @@ static void print_head(const struct report *report, struct buf *out)
         print_feed(report, out);
 }
 
-/* Notes assumptions and limits that affect the trust in the figures. */
+/* Prints notes about assumptions and limits that make the predicted figures
+ * less certain. */
 static void note_figures(const struct report *report, struct buf *notes)
 {
     const struct plan *plan = report->plan;
@@ -319,8 +321,9 @@ static void note_figures(const struct report *report, struct buf *notes)
                    report->options.plain_ms);
 }
 
-/* Notes the row block with the most lookups above the mean of uniform rows, on
- * the GPU that is ready last. TorchRec's formulas do not model hot rows. */
+/* Prints a note about a hot row block on the GPU that is ready last: the block
+ * whose lookups exceed the mean of uniform rows most. TorchRec's formulas do
+ * not model hot rows. */
 static void note_hot_block(const struct report *report, struct buf *notes)
 {
     const struct plan *plan = report->plan;
@@ -347,7 +350,8 @@ static void note_hot_block(const struct report *report, struct buf *notes)
                    report->bottleneck.gpu, name, ratio);
 }
 
-/* Notes how frameworks train a sharded table differently from a whole one. */
+/* Prints notes about differences between training a sharded table and training
+ * an unsharded table in the frameworks. */
 static void note_training(const struct plan *plan, struct buf *notes)
 {
     enum dense_optimizer dense = plan->problem.dense_optimizer;

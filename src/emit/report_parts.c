@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Maximum number of rows in a table by GPU. If there are more GPUs, similar
- * ones share a row. */
+/* Largest number of rows in a table with rows for GPUs. If there are more GPUs,
+ * similar GPUs share a row. */
 #define MOST_ROWS 12u
 #define N_TABLES_SHOWN 10u
-#define MORE_COLUMNS 100u /* line width from which tables have more columns */
+/* line width in characters from which tables get more columns */
+#define MORE_COLUMNS 100u
 #define KINDS_COLUMNS 132u
 #define ALL_COLUMNS 1000u
 
@@ -60,9 +61,9 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
 const struct byte_unit byte_units[] = {
     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {0}};
 
-/* Chooses the unit and the decimals of amounts, so that they fit their columns.
- * The unit suits the bytes of the tables; the reserve is already printed
- * above. */
+/* Chooses a unit for bytes and a number of decimals, so that all amounts fit
+ * their columns. The unit suits the bytes of the tables. The memory reserve is
+ * not considered, because it is printed above the table. */
 static const struct byte_unit *choose_unit(const struct report *report,
                                            int *n_decimals)
 {
@@ -85,17 +86,20 @@ static const struct byte_unit *choose_unit(const struct report *report,
     return unit;
 }
 
-/* A table of figures by GPU. Columns in which all figures are 0 are not
- * printed. */
+/* A table with one row per GPU. A column is not printed if all its figures are
+ * 0. */
 struct report_grid {
     const char *names[10];
     size_t n;      /* number of columns */
     double *cells; /* [n_devices][n] figures; owned */
-    /* [n_devices] order of the rows, sorted by negative keys; owned */
+    /* [n_devices] order of the rows, sorted by descending key (keys are stored
+     * negated); owned */
     struct ranked *order;
     int n_decimals, least_width; /* format of the columns */
-    bool is_shown[10]; /* printed columns; set when the grid is printed */
-    bool has_kinds;    /* print shards by kind behind the figures */
+    /* true for columns that are printed; set while the grid is printed */
+    bool is_shown[10];
+    /* true to print the number of shards of each kind after the figures */
+    bool has_kinds;
 };
 
 static void grid_init(struct report_grid *grid, const struct report *report)
@@ -112,7 +116,8 @@ static int column_width(const struct report_grid *grid, size_t column)
     return len > grid->least_width ? len : grid->least_width;
 }
 
-/* Prints "  TW 3 CW 2", the shards of GPUs begin .. end of the order. */
+/* Prints the number of shards by kind, such as "  TW 3 CW 2", for the GPUs
+ * begin .. end of the order of the rows. */
 static void print_kinds(const struct report_grid *grid,
                         const struct report *report, size_t begin, size_t end,
                         struct buf *out)
@@ -131,7 +136,8 @@ static void print_kinds(const struct report_grid *grid,
     }
 }
 
-/* Prints the mean of GPUs begin .. end of the order. */
+/* Prints a row with means of the figures, over GPUs begin .. end of the sorted
+ * order of GPUs. */
 static void print_row(const struct report_grid *grid,
                       const struct report *report, const char *name,
                       size_t begin, size_t end, struct buf *out)
@@ -198,7 +204,8 @@ static void grid_release(struct report_grid *grid)
     mem_free(grid->order);
 }
 
-/* Returns the number of decimals that fit the columns, at most three. */
+/* Returns the largest number of decimals, at most three, with which all figures
+ * fit their columns. */
 static int decimals_of(const struct report_grid *grid, double most)
 {
     int n = grid->least_width - 2;
@@ -208,8 +215,9 @@ static int decimals_of(const struct report_grid *grid, double most)
     return n < 3 ? n : 3;
 }
 
-/* Fills the figures of one device: its phases (or the three parts of its step,
- * if phases are unknown), their sum, and the waiting. */
+/* Fills the figures of one device: the times of its phases, their sum, and the
+ * waiting time. If phases are unknown, the three parts of the step replace
+ * them. */
 static void fill_phases(const struct report_device *device, bool has_parts,
                         double *cells)
 {
@@ -281,9 +289,9 @@ void report_memory(const struct report *report, struct buf *out)
 
 /* --- the most expensive tables --- */
 
-/* Prints the devices of shards begin .. end, in order and each once: " 0 3 5".
- * If they do not fit into `room` characters, only the first ones are
- * printed. */
+/* Prints the devices that hold shards begin .. end, in order and each device
+ * once: " 0 3 5". If the list does not fit into `room` characters, it is cut
+ * short. */
 static void print_holders(const struct plan *plan, size_t begin, size_t end,
                           size_t room, struct buf *out)
 {
@@ -307,14 +315,15 @@ static void print_holders(const struct plan *plan, size_t begin, size_t end,
     buf_release(&list);
 }
 
-/* Widths of the columns behind the name: the usual ones, the ones that wide
- * lines add, and the least width of the list of GPUs. */
+/* Widths of the columns after the name, in characters: the columns that every
+ * table has, the additional columns of wide lines, and the least width of the
+ * list of GPUs. */
 #define TABLE_REST 46u
 #define TABLE_MORE 16u
 #define LEAST_HOLDERS 10u
 
-/* Returns the width of the names: the longest name, or all that the line
- * leaves. */
+/* Returns the width of the name column in characters: the width of the longest
+ * name, limited to the space that the line leaves. */
 static unsigned name_width(const struct report *report)
 {
     const struct problem *problem = &report->plan->problem;
@@ -360,7 +369,7 @@ static void print_table(const struct report *report, size_t begin,
     buf_printf(out, "\n");
 }
 
-/* Prints the meaning of the abbreviations that occur. */
+/* Prints the meaning of the abbreviations that occur in the report. */
 static void print_legend(const struct report *report, struct buf *out)
 {
     bool occurs[N_SHARD_KINDS] = {false};

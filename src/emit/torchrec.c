@@ -8,25 +8,25 @@
 #include <string.h>
 
 /*
- * TorchRec's sharding plan, as ShardingPlan._serialize of TorchRec 1.x writes
- * it: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
+ * Writes TorchRec's sharding plan, as ShardingPlan._serialize of TorchRec 1.x
+ * does: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
  * shards}}}}. The number of ranks of the job and of a host are added.
  *
  * Plans that TorchRec cannot run are refused here, so that they do not fail on
  * the cluster:
  *
- *   - Its row-wise code divides a row by the block size to find its rank. So
- *     rows must be cut into blocks of ceil(rows / ranks), with block i on rank
- *     i. Ranks past the end of the table hold a block without rows.
- *   - It assumes that all column pieces of a table on one rank are as wide as
- *     the first. Unequal ones would overlap other tables' weights.
+ *   - TorchRec's row-wise code divides a row by the block size to find its
+ *     rank. So block i must be on rank i and have ceil(rows / ranks) rows.
+ *     Ranks past the end of the table hold a block without rows.
+ *   - TorchRec assumes that all column pieces of a table on one rank are as
+ *     wide as the first. Unequal pieces would overlap other tables' weights.
  */
 
-/* A table's entry while it is built. */
+/* Entry of a table in the JSON, while it is built. */
 struct plan_entry {
     const struct cluster *cluster;
     const struct table *table;
-    const char *type; /* sharding type */
+    const char *type; /* TorchRec's sharding type */
     json_t *ranks, *shards;
 };
 
@@ -44,9 +44,9 @@ static void add_shard(const struct plan_entry *entry, const struct shard *shard)
                          shard->device % entry->cluster->devices_per_host)));
 }
 
-/* Adds equal row blocks of one column range on ranks first .. first + n. Blocks
- * past the end of the table are empty. Returns false if the pieces, which are
- * sorted by row, are not exactly the nonempty blocks. */
+/* Adds n equal row blocks of one column range on ranks first .. first + n - 1.
+ * Blocks past the end of the table are empty. Returns false if the pieces,
+ * which are sorted by row, are not exactly the nonempty blocks. */
 static bool add_blocks(const struct plan_entry *entry,
                        const struct shard *pieces, size_t n_pieces,
                        uint32_t first, uint32_t n)
@@ -70,8 +70,8 @@ static bool add_blocks(const struct plan_entry *entry,
     return true;
 }
 
-/* Adds a table that is cut by rows, over all ranks, or over those of one host
- * or NVLink domain. */
+/* Adds a table that is cut into row blocks: one for each rank of the job, or
+ * for each rank of one host or NVLink domain. */
 static int add_rows(struct plan_entry *entry, const struct shard *pieces,
                     size_t n, struct err *err)
 {
@@ -99,15 +99,16 @@ static int add_rows(struct plan_entry *entry, const struct shard *pieces,
     return 0;
 }
 
-/* Adds a grid: each column block is cut by rows over the ranks of one host or
- * NVLink domain. */
+/* Adds a table with grid sharding: each column block is cut into row blocks,
+ * one for each rank of one host or NVLink domain. */
 static int add_grid(struct plan_entry *entry, const struct shard *pieces,
                     size_t n, struct err *err)
 {
     const uint32_t n_local = cluster_group(entry->cluster);
 
     entry->type = "grid_shard";
-    /* TorchRec 1.9.2 counts the rows of row-wise Adagrad's state by hosts. */
+    /* TorchRec 1.9.2 counts the rows of the row-wise Adagrad state by hosts, so
+     * it cannot count them by domains. */
     if (entry->cluster->hosts_per_domain > 1 &&
         entry->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
         return err_input(err,
@@ -131,9 +132,9 @@ static int add_grid(struct plan_entry *entry, const struct shard *pieces,
     return 0;
 }
 
-/* Adds a table's pieces to its entry and sets its sharding type if the table is
- * cut. An EmbeddingCollection does not support shardings that are limited to a
- * host. */
+/* Adds the pieces of a table to its entry. Sets the sharding type if the table
+ * is cut. Fails for a sharding that stays within hosts if the module is an
+ * EmbeddingCollection, which does not support it. */
 static int add_pieces(struct plan_entry *entry, const struct shard *pieces,
                       size_t n, struct err *err)
 {
@@ -158,9 +159,9 @@ static int add_pieces(struct plan_entry *entry, const struct shard *pieces,
     return 0;
 }
 
-/* Checks a table's name and rows. TorchRec keeps tables in a ModuleDict of
- * torch by their names, which become parts of parameter names. It indexes rows
- * with 64 bits. */
+/* Checks a table's name and number of rows. The name becomes a key of a torch
+ * ModuleDict and part of parameter names. TorchRec indexes rows with 64-bit
+ * numbers. */
 static int check_table(const json_t *module, const struct table *table,
                        const char *name, struct err *err)
 {
@@ -178,12 +179,12 @@ static int check_table(const json_t *module, const struct table *table,
                      name);
 }
 
-/* Checks the widths of pieces. FBGEMM reads four columns at a time, of
- * replicas, too. */
+/* Checks that widths of pieces and replicas are multiples of 4, because FBGEMM
+ * reads four columns at a time. */
 static int check_widths(const struct plan_entry *entry,
                         const struct shard *pieces, size_t n, struct err *err)
 {
-    uint32_t *widths = /* 0: no piece on this rank yet */
+    uint32_t *widths = /* [rank] width of the rank's pieces; 0: no piece yet */
         mem_alloc(entry->cluster->n_devices, sizeof(*widths));
     int rc = 0;
 
@@ -208,13 +209,13 @@ static int check_widths(const struct plan_entry *entry,
     return rc;
 }
 
-/* The module that holds a table. For "sparse.ebc.t1", as TorchRec's planner
- * prints it, this is "sparse.ebc". A name without a dot gets the module of the
- * options. */
+/* Module that holds a table. A table name such as "sparse.ebc.t1", as
+ * TorchRec's planner prints it, contains the module "sparse.ebc". A table name
+ * without a dot belongs to the module that the options name. */
 struct module {
     const struct emit_options *options;
     const char *name;
-    size_t len; /* length of the name */
+    size_t len; /* length of `name` */
 };
 
 static struct module module_of(const struct table *table,
@@ -229,7 +230,7 @@ static struct module module_of(const struct table *table,
                            dot ? (size_t)(dot - table->name) : strlen(name)};
 }
 
-/* Returns a table's name in its module, with the prefix. */
+/* Returns the name of a table within its module, with the prefix. */
 static json_t *name_of(const struct table *table,
                        const struct emit_options *options)
 {
@@ -239,8 +240,8 @@ static json_t *name_of(const struct table *table,
                         dot ? dot + 1 : table->name);
 }
 
-/* Returns the tables of a table's module; NULL if the module is not there
- * yet. */
+/* Returns the JSON object with the tables of a table's module; NULL if the
+ * module has no object yet. */
 static json_t *tables_of(const json_t *modules, const struct table *table,
                          const struct emit_options *options)
 {
@@ -256,9 +257,9 @@ static bool is_in(const struct module *module, const struct table *table)
     return own.len == module->len && !memcmp(own.name, module->name, own.len);
 }
 
-/* Returns the sharding type of uncut tables. Each sharding type has its own
- * lookups and exchanges in a step. So if some pooled tables are cut by columns,
- * uncut ones join them as a single column piece each. */
+/* Returns the sharding type for tables that are not cut. In a step each type
+ * has lookups and exchanges of its own. So if the plan cuts any pooled table by
+ * columns, uncut tables get this type, too, with one piece each. */
 static const char *find_whole_type(const struct plan *plan,
                                    const struct module *module)
 {
@@ -269,7 +270,7 @@ static const char *find_whole_type(const struct plan *plan,
     return "table_wise";
 }
 
-/* Adds a table's entry to its module, under its name there. */
+/* Adds the entry of a table to the table's module. */
 static int add_table(json_t *module, struct plan_entry *entry,
                      const struct emit_options *options,
                      const struct shard *pieces, size_t n, struct err *err)
@@ -293,7 +294,8 @@ static int add_table(json_t *module, struct plan_entry *entry,
     return rc ? -1 : 0;
 }
 
-/* Returns the first table of a module with a kind of output, or NULL. */
+/* Returns the first table of a module with the given kind of output, or
+ * NULL. */
 static const struct table *find_output(const struct problem *problem,
                                        const struct module *module,
                                        enum table_output output)
@@ -305,9 +307,9 @@ static const struct table *find_output(const struct problem *problem,
     return NULL;
 }
 
-/* Checks sequence tables. An EmbeddingCollection gives all features one width,
- * and assumes that all column pieces of all its tables are as wide as the
- * first. */
+/* Checks the sequence tables of a module. An EmbeddingCollection gives all
+ * features one width, and assumes that all column pieces of all its tables are
+ * as wide as the first piece. */
 static int check_sequences(const struct plan *plan, const struct module *module,
                            const struct table *first, struct err *err)
 {
@@ -378,8 +380,8 @@ static int add_module(json_t *modules, const struct module *module,
     return 0;
 }
 
-/* Makes {module: {table: {sharding_type ...}}}, which the caller decrefs; NULL
- * on failure. */
+/* Makes {module: {table: {sharding_type ...}}} in *out, which the caller
+ * decrefs. *out is NULL after a failure. */
 static int make_modules(json_t **out, const struct plan *plan,
                         const struct emit_options *options, struct err *err)
 {
@@ -409,7 +411,7 @@ static int make_modules(json_t **out, const struct plan *plan,
     return rc;
 }
 
-/* Prints the members of an object, each on one line. */
+/* Prints an object's members, one per line. */
 static void print_members(struct buf *out, json_t *object, const char *between)
 {
     const char *key, *separator = "";
@@ -425,7 +427,7 @@ static void print_members(struct buf *out, json_t *object, const char *between)
     }
 }
 
-/* Prints a plan, one table per line. */
+/* Prints a plan with one line per table. */
 static int print_plan(const struct plan *plan,
                       const struct emit_options *options, struct buf *out,
                       struct err *err)
@@ -460,13 +462,13 @@ const struct emitter emit_torchrec = {print_plan, emit_check_json};
 /* --- constraints for TorchRec's own planner --- */
 
 /*
- * ParameterConstraints for TorchRec's own planner, by table: {"sharding_types":
- * [...], "compute_kernels": [...], "pooling_factors": [...], "min_partition":
- * W, "num_poolings": [...]}. The last two are present only if they are not
- * defaults.
+ * Constraints (ParameterConstraints) for TorchRec's own planner, by table:
+ * {"sharding_types": [...], "compute_kernels": [...], "pooling_factors": [...],
+ * "min_partition": W, "num_poolings": [...]}. The last two are present only if
+ * they differ from the defaults.
  *
- * Constraints contain no ranks: the planner places the tables that this plan
- * has cut. It may cut the uncut ones itself, so that it has several proposals
+ * Constraints contain no ranks: TorchRec's planner places the tables that this
+ * plan cuts. It may also cut the other tables, so that it has several proposals
  * to choose from. Its greedy proposer moves each table on to its slowest type
  * and so ends at the types of this plan.
  */
@@ -514,7 +516,8 @@ static json_t *constraints_of(const struct plan *plan, uint32_t t,
         list_of(table->pooling_factor / n_poolings / (double)n_features,
                 n_features));
 
-    /* TorchRec's planner makes all ranges except the last equal. */
+    /* TorchRec's planner makes all column ranges except the last equally
+     * wide. */
     if ((is_column_wise && !is_whole) || !strcmp(type, "grid_shard"))
         json_object_set_new(
             constraints, "min_partition",
@@ -571,10 +574,10 @@ const struct emitter emit_torchrec_constraints = {print_constraints,
 /* --- the loader of a plan --- */
 
 /*
- * A Python module that loads a plan, as TorchRec writes plans but does not read
- * them. It also checks what TorchRec does not: the plan is for a job of this
- * shape, plan and model have the same modules and tables with the same sizes,
- * and the pieces of a table on one rank have one width.
+ * Python module that loads a plan, because TorchRec can write plans but not
+ * read them. It also makes checks that TorchRec omits: the plan is for a job of
+ * this shape, plan and model have the same modules and tables with the same
+ * sizes, and the pieces of a table on one rank have one width.
  */
 FILE_TEXT(torchrec_loader_py, "src/python/neuroshard/_loader.py");
 

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* Returns the table's stream of lookups for a whole batch. The bags are
- * numbered sample x num_outputs + output, and have pooling_factor / num_outputs
- * lookups each. */
+/* Returns the stream of lookups of a table for a whole batch. The stream has
+ * sample x num_outputs + output as the number of a bag, and pooling_factor /
+ * num_outputs lookups per bag. */
 static struct stream stream_of(const struct placement *placement,
                                size_t table_idx)
 {
@@ -34,9 +34,10 @@ struct part_job {
     struct bags *parts;
 };
 
-/* Keeps only the lookups of the group's samples that the piece serves. Works in
- * place, as it never writes ahead of the position that it reads. Returns the
- * number of bags that remain. */
+/* Keeps only the lookups that the piece serves, which are those of the group's
+ * samples, and drops the other lookups. Returns the number of bags that remain.
+ * Works in place, because the position that is written never passes the
+ * position that is read. */
 static size_t keep_own(struct bags *bags, const struct placement *placement,
                        const struct group *group, const struct piece *piece)
 {
@@ -115,9 +116,10 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
         part->offsets[(size_t)group->n_samples * group->n_outputs];
 }
 
-/* Uploads the lookups of the pieces one after the other. Offsets become
- * relative to the whole group; the last offset of a piece is the first offset
- * of the next one. */
+/* Uploads the lookups of several pieces, one piece after the other. The offsets
+ * of all pieces become one array: they count from the first lookup of the first
+ * piece, and the last offset of a piece is also the first offset of the next
+ * piece. */
 static int place_parts(struct index_batch *batch, struct bags *parts,
                        const struct group *group, struct err *err)
 {

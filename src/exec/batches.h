@@ -7,47 +7,51 @@
 #include "exec/placement.h"
 
 /*
- * Index batches: the lookups of a step, as the ranks get them. Every rank that
- * holds a piece of a table draws the table's single random stream for the whole
- * batch and keeps the lookups that it serves. So no rank has to store the
- * streams of other ranks. Lookups are drawn on the host and then stay on the
- * device.
+ * Index batches: the lookups of a step, as the ranks get them.
+ *
+ * A table has a single random stream of lookups for the whole batch. Every rank
+ * that holds a piece of the table draws the whole stream and keeps the lookups
+ * that the piece serves. So ranks need not store or send streams. Lookups are
+ * drawn on the host and then stay on the device.
  */
 
-/* Lookups of a piece, on the host. */
+/* Lookups of one piece, in host memory. */
 struct bags {
-    uint64_t *offsets; /* [n_bags + 1], starting at 0; owned */
-    uint32_t *indices; /* owned */
+    uint64_t *offsets; /* [n_bags + 1], begins with 0; owned */
+    uint32_t *indices; /* [offsets[n_bags]] row numbers; owned */
 };
-/* Draws batch `number` of the piece's table and keeps the lookups of the
- * piece's rows in the samples of the group. Row numbers in `indices` count from
- * the piece's first row. The caller releases *bags. */
+/* Draws batch `number` of a piece's table. Keeps the lookups of the piece's
+ * rows in the samples that the group covers. Row numbers in `indices` count
+ * from the piece's first row. The caller releases *bags. */
 void batches_draw(struct bags *bags, const struct placement *placement,
                   const struct group *group, const struct piece *piece,
                   unsigned number);
-/* Draws batch `number` of a whole table and keeps the samples of the ranks
- * `owners`. The caller releases *bags. */
+/* Draws batch `number` of a whole table and keeps the samples that belong to
+ * the ranks `owners`. The caller releases *bags. */
 void batches_draw_table(struct bags *bags, const struct placement *placement,
                         size_t table_idx, struct rank_range owners,
                         unsigned number);
-void bags_release(struct bags *bags); /* a zeroed struct is fine */
+void bags_release(struct bags *bags); /* accepts a zeroed struct */
 
-/* Lookups of a group, on the device. */
+/* Lookups of all pieces of a group, in device memory. */
 struct index_batch {
-    struct device *device;       /* not owned */
-    void *d_block;               /* owned; holds the arrays of `lookups` */
+    struct device *device; /* device that holds the lookups; not owned */
+    /* device memory of the arrays of `lookups`; owned */
+    void *d_block;
     struct lookup_batch lookups; /* one table for each piece of the group */
 };
-/* Draws batch `number` for every piece of the group and uploads it. A piece of
- * rows keeps the lookups of its own rows, numbered from the piece's first row.
- * A replica keeps the lookups of its rank's own samples. If the group's n_bags
- * is 1, all lookups of a piece form one bag. ERR_DEVICE if device memory is too
- * small. */
+/*
+ * Draws batch `number` for every piece of the group and uploads the lookups. A
+ * row-wise piece keeps the lookups of its own rows, and its row numbers count
+ * from its first row. A replica keeps the lookups of its rank's own samples. If
+ * the group's n_bags is 1, all lookups of a piece form one bag. ERR_DEVICE if
+ * the device has too little free memory.
+ */
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,
                      const struct group *group, unsigned number,
                      struct err *err) MUST_CHECK;
-/* a zeroed struct is fine */
+/* Releases the device memory of the batch; accepts a zeroed struct. */
 void index_batch_release(struct index_batch *batch);
 
 #endif

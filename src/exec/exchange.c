@@ -10,8 +10,8 @@ static bool carries(const struct exchange *exchange, const struct group *group)
            group->precision == exchange->like->precision;
 }
 
-/* Assigns places in d_block to the data that the ranks of this process receive.
- * Returns the bytes that they take. */
+/* Divides d_block into receive buffers for the ranks of this process. Returns
+ * the total size of the buffers in bytes. */
 static size_t lay_out(struct exchange *exchange,
                       const struct placement *placement)
 {
@@ -69,8 +69,8 @@ static bool is_summed(const struct piece *piece)
     return piece->replica && piece->group;
 }
 
-/* Allocates the scratch memory of the all-reduce, enough for the largest sum.
- */
+/* Allocates the scratch memory of the all-reduce. Its size is that of the
+ * largest piece of a gradient that is summed at a time. */
 static int open_scratch(struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;

@@ -9,63 +9,69 @@
  * Communication between the ranks of a placement: the all-to-all of outputs,
  * and the all-reduce of gradients of replicated tables.
  *
- * The all-to-all has one exchange for each combination of num_outputs and
- * precision that occurs among the tables, so normally one exchange. It reads
- * the output buffers of the ranks and writes their receive buffers. Replicated
- * tables take no part in the all-to-all.
+ * The all-to-all consists of one exchange for each combination of num_outputs
+ * and precision that occurs among the tables. Usually there is one combination.
+ * An exchange reads the output buffers of the ranks and writes their receive
+ * buffers. Replicated tables take no part in the all-to-all.
  */
 
 struct exchange {
-    const struct group *like; /* any one of the groups that it carries */
-    /* dims in elements per sample: n_outputs x out_dim */
+    /* one of the groups whose outputs the exchange carries */
+    const struct group *like;
+    /* All-to-all with its dims in elements per sample: n_outputs x out_dim. */
     struct alltoall alltoall;
-    /* [R]: output buffer of a rank's group; NULL if this process has none */
+    /* [R]: output buffer of the group of each rank; NULL for a rank without
+     * such a group in this process */
     void **d_send;
-    /* [R]: receive buffers, views into d_block; NULL if the rank is elsewhere
-     */
+    /* [R]: receive buffer of each rank, part of d_block; NULL if the rank is in
+     * another process */
     void **d_recv;
-    void *d_block; /* owned */
+    void *d_block; /* memory of all receive buffers; owned */
 };
 struct exchange_set {
     const struct placement *placement;
-    struct exchange *exchanges; /* [n], in the arena */
+    struct exchange *exchanges; /* [n] exchanges, in the arena */
     size_t n;
-    float **d_scratch; /* [R], owned: buffers of the all-reduce */
+    /* [R], owned: scratch memory of each rank for the all-reduce */
+    float **d_scratch;
 };
 
-/* Approximate bytes of a rank's scratch memory for the all-reduce. Larger
- * gradients are summed in parts. */
+/* Approximate bytes of a rank's scratch memory for the all-reduce. A gradient
+ * that is larger is summed in several parts. */
 #define ALLREDUCE_BYTES ((uint64_t)16 << 20)
 
-/* Opens the exchanges of a placement. The placement's buffers must be allocated
- * already (placement_open). After a failure the caller still has to call
- * exchange_close, as other processes may still be sending to the buffers.
- * Collective, like all functions here that move data. */
+/*
+ * Opens the exchanges of a placement. The placement's buffers must be allocated
+ * already (placement_open). Other processes may still be sending to the buffers
+ * after a failure, so the caller has to call exchange_close then, too.
+ * Collective, like all functions of this header that move data.
+ */
 int exchange_open(struct exchange_set *set, const struct placement *placement,
                   struct arena *arena, struct err *err) MUST_CHECK;
-void exchange_close(struct exchange_set *set); /* a zeroed struct is fine */
+void exchange_close(struct exchange_set *set); /* accepts a zeroed struct */
 
-/* Runs all exchanges once. Forward sends outputs to the owners of the samples.
- * Backward sends gradients back, which overwrite the outputs. The work is
- * queued on the device in order, like device_mark. */
+/* Runs all exchanges once. A forward exchange sends outputs to the ranks that
+ * own the samples. A backward exchange sends their gradients back, which
+ * overwrite the outputs. The exchanges are queued on the device in order, like
+ * the work of device_mark. */
 int exchange_outputs(const struct exchange_set *set, bool is_backward,
                      struct err *err) MUST_CHECK;
-/* Starts all exchanges; they are done when comm_finish has returned. A forward
+/* Starts all exchanges; they are complete when comm_finish returns. A forward
  * exchange may carry only part `part` of n_parts of each rank's samples (see
- * struct group); part 0 of 1 is all samples. */
+ * struct group). Part 0 of 1 means all samples. */
 int exchange_start(const struct exchange_set *set, bool is_backward,
                    uint32_t part, uint32_t n_parts, struct err *err) MUST_CHECK;
-/* All-reduce: adds up the dense gradients of all ranks and gives each rank the
- * sum. */
+/* All-reduce of the dense gradients of replicated tables: adds up the gradients
+ * of all ranks and gives each rank the sum. */
 int exchange_allreduce(const struct exchange_set *set,
                        struct err *err) MUST_CHECK;
 
-/* Outputs of a group at a receiver in this process: the bags [bag_begin,
- * bag_begin + n_bags) of the whole batch, which belong to the receiver's own
- * samples. If the group is another rank's replica, d_at is NULL and n_bags is
- * 0. */
+/* Outputs of one group as a receiver in this process has them. They are the
+ * bags [bag_begin, bag_begin + n_bags) of the whole batch, which belong to the
+ * receiver's own samples. If the group is a replica on another rank, the
+ * receiver has no outputs of it: d_at is NULL and n_bags is 0. */
 struct output_block {
-    void *d_at; /* [n_bags][out_dim] */
+    void *d_at; /* [n_bags][out_dim] outputs */
     uint64_t bag_begin, n_bags;
 };
 struct output_block exchange_block(const struct exchange_set *set,

@@ -19,22 +19,23 @@ void exec_options_init(struct exec_options *options)
     };
 }
 
-/* State of one execution in this process. */
+/* State of one execution of a plan in this process. */
 struct execution {
     struct exec_result *result;
     const struct exec_options *options;
     struct placement *placement;
     struct exchange_set set;
-    struct input input; /* open only in time_together */
+    struct input input; /* opened only in time_together */
     struct verify verify;
-    struct interference_probe *interference; /* NULL without wait_for_quiet */
-    struct buf records; /* samples of this process's ranks */
-    bool keeps_samples; /* true if process 0 has a sink */
+    /* NULL unless the option wait_for_quiet is set */
+    struct interference_probe *interference;
+    struct buf records; /* records of the samples of this process's ranks */
+    bool keeps_samples; /* true if process 0 has a sink for samples */
 };
 
-/* Runs `work` while no other process of this host runs it, so that each process
- * has the whole machine, like a single process. Processes with GPUs all run at
- * once, as each has a GPU of its own. */
+/* Runs `work` alone on this host: processes take turns, so that each process
+ * has the whole machine, like a single process. Processes with GPUs do not take
+ * turns, because each process has a GPU of its own. */
 static int run_alone(struct execution *run,
                      int (*work)(struct execution *run, struct err *err),
                      struct err *err)
@@ -69,8 +70,8 @@ static int open_interference_probe(struct execution *run, struct err *err)
                : 0;
 }
 
-/* Adds the rank's sample to the records. A single process puts it into the sink
- * at once. */
+/* Adds the sample of a rank to the records. A single process moves the sample
+ * to the sink immediately. */
 static int keep_sample(struct execution *run, const struct rank_work *work,
                        const struct exec_rank *timing, struct err *err)
 {
@@ -96,7 +97,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
-        return 0; /* the rank holds nothing that is looked up */
+        return 0; /* the rank holds no piece with lookups */
     work = others = rank_work_timed(placement, rank, 0, 1);
     rc = rank_work_open(&work, WORK_ALL, err) ||
          rank_work_open(&others, WORK_OTHERS, err) ||
@@ -108,7 +109,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     return rc ? -1 : 0;
 }
 
-/* Times the ranks whose weights are loaded. */
+/* Times those ranks of this process whose weights are in memory. */
 static int time_loaded(struct execution *run, struct err *err)
 {
     const struct placement *placement = run->placement;
@@ -123,25 +124,26 @@ static int time_loaded(struct execution *run, struct err *err)
 }
 
 /*
- * Communication figures, as defined for a plan: the part of a step that is not
- * a rank's compute is its communication. If all ranks share one GPU, their
- * exchanges are copies within the GPU and say nothing about a network. Then the
- * exchanges, and the input as a whole, get the times that the plan's cost model
- * predicts.
+ * Communication figures of an execution are defined as those of a plan: the
+ * part of a step that is not the compute of a rank is its communication. If all
+ * ranks share one GPU, exchanges are copies within the GPU, and their times do
+ * not describe a network. In this case exchanges and input get the times that
+ * the plan's cost model predicts. The input is replaced as a whole.
  */
 
-/* Returns true if the exchanges of this placement are worth timing: all kinds
- * except copies within one GPU. */
+/* Returns true if the exchanges of a placement are worth timing. Only copies
+ * within one GPU are not worth timing. */
 static bool comm_is_real(const struct placement *placement)
 {
     return device_is_host(placement->device) ||
            strcmp(placement->comm->kind, "copy") != 0;
 }
 
-/* Stores the times that the plan's cost model predicts for a rank's exchanges.
- * PHASE_INPUT gets the time of the whole input. If the plan predicts no parts,
- * the output exchange is the predicted forward communication minus the waiting,
- * which follows from the predicted times of all ranks. */
+/* Stores the predicted times of a rank's exchanges, from the plan's cost model.
+ * PHASE_INPUT gets the time of the whole input. If the plan predicts only
+ * totals, the exchange of outputs gets the predicted forward communication
+ * minus the waiting time. The waiting time follows from the predicted times of
+ * all ranks. */
 static void predict_exchanges(const struct plan *plan, uint32_t rank,
                               double phases_ms[N_PHASES])
 {
@@ -164,8 +166,8 @@ static void predict_exchanges(const struct plan *plan, uint32_t rank,
     phases_ms[PHASE_OUTPUT] = fmax(own->fwd_comm_ms - waiting_ms, 0);
 }
 
-/* Computes the time of the step from the phases of all ranks, and from it the
- * costs of each rank. */
+/* Computes the time of the whole step from the phases of all ranks. From both
+ * it computes the costs of each rank. */
 static void fill_totals(struct exec_result *result, uint32_t n_ranks,
                         const struct step *step)
 {
@@ -224,10 +226,14 @@ static const char *basis_of(const struct exec_result *result,
                                             : "NCCL");
 }
 
-/* Fills in the communication times of all ranks, and the totals. Exchanges that
- * are worth timing get their measured times. On GPUs the input gets its
- * predicted time if there is one: the executor permutes ids on the host, not on
- * the GPU, and the exchange of ids is only a part of the input. */
+/*
+ * Fills in the communication times of all ranks, and the totals.
+ *
+ * Exchanges that are worth timing get their measured times. On GPUs the input
+ * gets its predicted time, if there is one, because a measured time is not
+ * complete: the exchange of ids is only a part of the input, and the executor
+ * permutes ids on the host and not on the GPU.
+ */
 static void fill_comm(struct exec_result *result,
                       const struct placement *placement,
                       const struct step *step, struct arena *arena)
@@ -260,8 +266,9 @@ static void fill_comm(struct exec_result *result,
     fill_totals(result, placement->n_ranks, step);
 }
 
-/* Stores the timed forward exchange as a sample. Skips it if the forward has
- * several exchanges in a row, as their time contains several latencies. */
+/* Stores the measured forward exchange as a sample. Skips it if forward
+ * consists of several exchanges in a row, because their total time contains
+ * several latencies. */
 static int put_comm(const struct exec_result *result,
                     const struct exchange_set *set,
                     const struct exec_options *options, struct err *err)
@@ -303,7 +310,7 @@ static int time_together(struct execution *run, struct err *err)
     struct rank_range here = placement->here;
     unsigned n = run->options->n_iterations;
 
-    /* Input of the compared step. */
+    /* Input of the step that is compared with the reference. */
     if (input_open(&run->input, placement, STEP_BATCH, err))
         return -1;
     for (uint32_t r = here.begin; run->options->check && r < here.end; r++)
@@ -318,8 +325,8 @@ static int time_together(struct execution *run, struct err *err)
     return timing_together(&result->step, result->in_chunks, &run->set, n, err);
 }
 
-/* Findings of one process, if there are several. Process p then runs only rank
- * p. */
+/* Findings of one process of several. Process p then runs rank p and no other
+ * rank. */
 struct process_findings {
     struct exec_rank rank;
     uint32_t n_turns;
@@ -341,7 +348,7 @@ static int collect_findings(struct execution *run, struct arena *arena,
     for (uint32_t p = 0; !rc && p < world->size; p++) {
         const struct verify_findings *found = &all[p].verify;
 
-        /* a single process copies rank 0 to itself */
+        /* With a single process this copies rank 0 to itself. */
         result->ranks[p] = all[p].rank;
         result->n_turns = (uint32_t)max_u64(result->n_turns, all[p].n_turns);
         tally_add(&result->outputs, &found->tallies[VERIFY_OUTPUTS]);
@@ -353,7 +360,8 @@ static int collect_findings(struct execution *run, struct arena *arena,
     return rc;
 }
 
-/* Computes the sums over all ranks, whose results must be complete. */
+/* Computes the sums over all ranks. The results of all ranks must be
+ * complete. */
 static void sum_up_ranks(struct exec_result *result, uint32_t n,
                          bool is_checked)
 {
@@ -370,7 +378,7 @@ static void sum_up_ranks(struct exec_result *result, uint32_t n,
     mem_free(hashes);
 }
 
-/* Combines the findings of all processes. */
+/* Combines the findings of all processes into the result. */
 static int collect(struct execution *run, struct arena *arena, struct err *err)
 {
     const struct placement *placement = run->placement;
@@ -401,8 +409,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     if (world_broadcast(placement->comm->world, &run->keeps_samples,
                         sizeof(run->keeps_samples), err))
         return -1;
-    /* The interference probe opens first, so that it sees the quiet machine for
-     * as long as possible. */
+    /* Opens the interference probe first, so that the probe sees the quiet
+     * machine for as long as possible. */
     if ((run->options->wait_for_quiet &&
          run_alone(run, open_interference_probe, err)) ||
         placement_open(placement, err) ||
@@ -413,7 +421,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
                                 verify_outputs(&run->verify, &run->set, err) ||
                                 step_gradients(&run->set, err)))
         return -1;
-    /* Second half of the compared step, and timing. */
+    /* Second half of the step that is compared with the reference, and
+     * timing. */
     for (uint32_t turn = 0; turn < placement->n_turns; turn++)
         if (placement_load(placement, turn, err) ||
             (run->options->check &&
@@ -424,10 +433,10 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     return time_together(run, err) || collect(run, arena, err) ? -1 : 0;
 }
 
-/* Sets the number of chunks and divides the ranks of this process into turns
- * that fit its memory. On CPUs the processes of a host share one memory, so
- * each gets a part in proportion to its need. On GPUs each process has a memory
- * of its own. */
+/* Sets the number of chunks, and divides the ranks of this process into turns
+ * whose weights fit the memory of this process. On CPUs the processes of a host
+ * share one memory, and each process gets a fraction of it in proportion to its
+ * need. On GPUs each process has a memory of its own. */
 static int cut_turns(struct placement *placement,
                      const struct exec_options *options, struct err *err)
 {
@@ -479,9 +488,8 @@ int exec_run(struct exec_result *result, const struct plan *plan,
         };
         rc = execute(&run, arena, err);
     }
-    /* A pending transfer may still access the device memory. It can be released
-     * only after the other side has arrived, which may never happen. So nothing
-     * is released. */
+    /* A pending transfer may still access device memory until the other side
+     * arrives, which may never happen. So nothing is released. */
     if (rc && world->size > 1)
         return -1;
     buf_release(&run.records);

@@ -7,43 +7,45 @@
 #include "device/world.h"
 
 /*
- * The executor: runs a plan and times it, on any device. The ranks are the
- * processes of a world, or all of them live in this one process on one device.
- * Both ways give the same results, bit for bit.
+ * The executor: runs a plan and times it, on any device. Either each rank is a
+ * process of a world, or all ranks are in this one process and share one
+ * device. The results are the same in both cases, bit for bit.
  *
  * An execution first compares one step with an unsharded double-precision
- * reference. Then it times each rank's work alone (ranks on CPUs of one host
- * take turns) and the exchanges of all ranks together. So phases are measured
- * one after the other, and the effect of a pipeline is computed from them
- * (core/step.h). Reported costs are defined as in struct device_cost.
+ * reference. Then it times the work of each rank alone (ranks on CPUs of one
+ * host take turns), and the exchanges of all ranks together. So the phases are
+ * measured one after the other. The effect of a pipeline is computed from their
+ * times (core/step.h). Reported costs are defined as in struct device_cost.
  *
- * Supported are pooled tables with fp32 or fp16 weights, SGD or row-wise
- * Adagrad, outputs exchanged in fp32 or fp16, and pieces of every kind. A table
- * with num_outputs F has F bags per sample, with pooling_factor / F lookups
- * each. Indices follow the table's skew over its scaled rows.
+ * The executor supports pooled tables with fp32 or fp16 weights, SGD or
+ * row-wise Adagrad, outputs exchanged in fp32 or fp16, and pieces of every
+ * kind. A table with num_outputs F has F bags per sample, and pooling_factor /
+ * F lookups per bag. Indices follow the table's skew over its scaled number of
+ * rows.
  */
 
 struct exec_options {
-    /* Factor on the rows of each table, in (0, 1]. */
+    /* Factor by which the number of rows of each table is scaled, in (0, 1]. */
     double scale_rows;
-    /* Timed iterations after the warm-up; >= 1. */
+    /* Number of timed iterations after the warm-up; >= 1. */
     unsigned n_iterations;
     uint64_t seed;
-    /* Device memory to use; 0: all free memory. */
+    /* Bytes of device memory to use; 0: all free memory. */
     uint64_t memory_bytes;
-    /* Compare one step with the reference. */
+    /* True to compare one step with the reference. */
     bool check;
-    /* Repeat the timing of a rank while something else disturbs the machine,
-     * see device/interference_probe.h. */
+    /* True to repeat the timing of a rank while other load disturbs the machine
+     * (see device/interference_probe.h). */
     bool wait_for_quiet;
-    /* How the phases combine into a step. Default: one after the other, without
-     * a dense part. */
+    /* Rule by which the phases combine into a step. Default: one phase after
+     * the other, without a dense part. */
     struct step step;
-    /* Sink of process 0; may be NULL. It gets a SAMPLE_EXECUTED for each rank
-     * that holds lookups of a single precision, flagged SAMPLE_THROTTLED if the
-     * rank was disturbed, and a comm_sample if the exchange was measured. */
+    /* Sink for samples, used only in process 0; may be NULL. It gets a
+     * SAMPLE_EXECUTED for each rank whose lookups all have one precision. The
+     * sample is flagged SAMPLE_THROTTLED if the rank was disturbed. The sink
+     * also gets a comm_sample if the exchange was measured. */
     struct sample_sink *sink;
-    /* Counts the ranks that this process has timed; or NULL. */
+    /* Counter for the ranks that this process has timed; may be NULL. */
     struct progress *progress;
 };
 void exec_options_init(struct exec_options *options);
@@ -51,24 +53,25 @@ void exec_options_init(struct exec_options *options);
 enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS, N_VERIFIED };
 
 struct exec_rank {
-    /* measured while the rank runs alone */
+    /* measured while no other rank runs */
     struct timing forward, backward, compute;
-    /* Time of each phase. For an exchange it is the time of all ranks together,
-     * and NAN if comm is EXEC_COMM_ABSENT. */
+    /* Time of each phase. For an exchange it is the time of all ranks together.
+     * It is NAN if comm is EXEC_COMM_ABSENT. */
     double phases_ms[N_PHASES];
-    struct sample_health health; /* device state after the timing */
-    /* The machine was disturbed and did not become quiet in time, or the
-     * device's clocks were lowered. */
+    struct sample_health health; /* state of the device after the timing */
+    /* True if other load disturbed the machine and did not end in time, or if
+     * the device's clocks were lowered. */
     bool disturbed;
-    /* Hashes of the compared step, indexed by enum verify_what: hash of the
-     * outputs at their receiver; hash of the weights and optimizer states of
-     * touched rows. */
+    /* Hashes of the compared step, indexed by enum verify_what. The first
+     * covers the outputs that the rank receives; the second covers the weights
+     * and optimizer states of the rank's touched rows. */
     uint64_t hashes[N_VERIFIED];
 };
 
-/* Tally of compared numbers. `error` is the largest |got - want| / (|want| +
- * largest |want| of the row), or INFINITY if a number is NaN. A row is one
- * output vector of a table, or one touched row of the table. */
+/* Tally of the numbers that were compared with the reference. `error` is the
+ * largest |got - want| / (|want| + largest |want| of the row), or INFINITY if a
+ * number is NaN. A row is one output vector of a table, or one touched row of
+ * the table. */
 struct tally {
     double error;
     uint64_t n;
@@ -77,69 +80,75 @@ struct tally {
 /* Origin of the communication figures. */
 enum exec_comm {
     EXEC_COMM_MEASURED,
-    /* Times of exchanges and input are predicted by the plan's cost model. */
+    /* The plan's cost model predicts the times of exchanges and input. */
     EXEC_COMM_MODELLED,
-    /* Nothing can be measured, and the plan has no predicted costs. */
+    /* No communication can be measured, and the plan has no predicted costs. */
     EXEC_COMM_ABSENT
 };
 
 struct exec_result {
-    struct exec_rank *ranks; /* [R], in the arena */
-    /* [R], in the arena: measured costs with the fields of a plan's predicted
-     * costs, except memory. NAN if comm is EXEC_COMM_ABSENT. */
+    struct exec_rank *ranks; /* [R] results of each rank, in the arena */
+    /* [R], in the arena: measured costs, in the same fields as a plan's
+     * predicted costs. Memory is not filled in. Costs are NAN if comm is
+     * EXEC_COMM_ABSENT. */
     struct device_cost *costs;
-    /* Number of disturbed ranks; 0 without wait_for_quiet. */
+    /* Number of ranks whose timing was disturbed; 0 without wait_for_quiet. */
     unsigned n_disturbed;
     /* Time of the step; NAN if comm is EXEC_COMM_ABSENT. */
     double total_ms;
-    /* Rank with the largest measured compute. All ranks end the step together,
-     * so this is the rank that is ready last. */
+    /* Rank with the largest measured compute. This rank is ready last, because
+     * all ranks end the step together. */
     uint32_t slowest;
-    /* Exchanges of all ranks together, indexed by phase; zeros if not measured.
-     */
+    /* Times of the exchanges of all ranks together, indexed by phase. Zeros for
+     * exchanges that were not measured. */
     struct timing exchanges[N_PHASES];
-    /* Whole steps, from lookup to update, of all processes together; zeros if
-     * there is only one process. */
+    /* Time of whole steps of all processes together, from lookup to update.
+     * Zeros if there is only one process. */
     struct timing step;
-    /* Lookups and their exchange, of all processes together: [0] in one part,
-     * [1] in the step's chunks. Zeros if there is only one chunk or one
-     * process. */
+    /* Time of the lookups and their exchange, of all processes together: [0]
+     * the batch in one part, [1] in the chunks of the step. Zeros if there is
+     * only one chunk or only one process. */
     struct timing in_chunks[2];
     enum exec_comm comm;
-    const char *comm_kind;  /* "copy", "mpi", "shm" or "nccl" */
-    const char *comm_basis; /* one phrase on the origin of the figures */
+    /* kind of communication: "copy", "mpi", "shm" or "nccl" */
+    const char *comm_kind;
+    /* one phrase that names the origin of the figures */
+    const char *comm_basis;
     uint32_t n_processes, n_hosts;
-    /* Number of turns in which the weights came into memory: 1 if they fit
-     * together. The maximum over all processes. */
+    /* Number of turns in which weights were loaded into memory. It is 1 if all
+     * weights fit together. Maximum over all processes. */
     uint32_t n_turns;
     struct tally outputs, weights;
-    /* XXH3 hashes over the hashes of all ranks, for all outputs at their
-     * receivers and for all weights and optimizer states of touched rows after
-     * the step. They do not depend on the number of processes, the device or
-     * its memory. 0 without the check. */
+    /* XXH3 hashes over the hashes of all ranks. output_hash covers all outputs
+     * at their receivers. weight_hash covers the weights and optimizer states
+     * of all touched rows after the step. They do not depend on the number of
+     * processes, the device or its memory. 0 if the check was off. */
     uint64_t output_hash, weight_hash;
-    /* NULL, or a sentence about the first table that differs from the reference
-     * by more than its limit. The limit is 1e-5, or 2e-3 if weights are fp16 or
-     * outputs are exchanged in fp16. */
+    /* Sentence about the first table whose difference from the reference
+     * exceeds its limit; NULL if no table exceeds it. The limit is 1e-5, or
+     * 2e-3 if weights are fp16 or outputs are exchanged in fp16. */
     const char *failure;
-    double scale_rows; /* factor that was used */
-    uint32_t n_stored; /* samples that this run added to the sink */
+    double scale_rows; /* scaling factor of rows that was used */
+    uint32_t n_stored; /* number of samples that this run added to the sink */
 };
 
-/* Executes a plan, which must have passed plan_check. Collective over the
+/*
+ * Executes a plan, which must have passed plan_check. Collective over the
  * world. Every process gets the whole result. Only process 0 adds samples to
  * its sink.
  *
  * Errors:
- *   ERR_USAGE   the world has more than one process, but not one per rank
+ *   ERR_USAGE   the world has several processes, but not one for each rank
  *   ERR_INPUT   the plan cannot be executed, for example because a width is not
  *               a multiple of 4
  *   ERR_DEVICE  the device's memory is too small even for one rank at a time;
  *               the message names a --scale-rows that fits
  *
- * If one of several processes fails, the others may wait for it and nothing is
- * released. The caller can then only call world_abort. A result that differs
- * from the reference is not an error: see `failure`. */
+ * If one of several processes fails, other processes may still wait for it, so
+ * nothing is released. The caller can then only call world_abort. A result that
+ * differs from the reference is not an error. `failure` describes the
+ * difference.
+ */
 int exec_run(struct exec_result *result, const struct plan *plan,
              struct world *world, struct device *device,
              const struct exec_options *options, struct arena *arena,

@@ -6,7 +6,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-/* Error of the plan's prediction: (predicted - measured) / measured. */
+/* Relative error of the plan's prediction: (predicted - measured) /
+ * measured. */
 static double slowest_error(const struct exec_report *run)
 {
     const uint32_t r = run->result->slowest;
@@ -72,12 +73,13 @@ static void print_heading(const struct exec_report *run, struct buf *out)
                         "adds them\n");
 }
 
-/* Row of the table of ranks; each rank has two rows. NAN if a figure is
- * missing. */
+/* Row of the table of ranks, in which each rank has two rows: measured and
+ * predicted times. A figure is NAN if it is missing. */
 struct rank_row {
     const char *gpu, *what;
     struct device_cost cost;
-    double waiting_ms; /* until the last rank is ready for its outputs */
+    /* time until the last rank is ready for the exchange of outputs */
+    double waiting_ms;
     struct timing compute;
 };
 #define ROW(member) MEMBER_OF(struct rank_row, member)
@@ -145,7 +147,8 @@ static bool is_oversubscribed(const struct exec_report *run)
     return run->world->local_size * run->device->facts.n_threads > cpu_count();
 }
 
-/* Predicted time of the lookups with their exchange, in n_chunks chunks. */
+/* Predicted time of the lookups and their exchange if the batch is divided into
+ * n_chunks chunks. */
 static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
 {
     uint32_t n = run->plan->problem.cluster.n_devices;
@@ -165,8 +168,8 @@ static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
     return step_of_ranks(&step, n, (const double(*)[N_PHASES])phases_ms);
 }
 
-/* Predicted gain from chunks, as a fraction of the time in one part; NAN if the
- * plan does not predict it. */
+/* Predicted gain if the batch is divided into chunks, as a fraction of the time
+ * without chunks; NAN if the plan does not predict the gain. */
 static double predicted_gain(const struct exec_report *run)
 {
     if (!plan_is_priced(run->plan) || !plan_has_parts(run->plan))
@@ -232,9 +235,9 @@ static void print_step(const struct exec_report *run, struct buf *out)
                        : "");
 }
 
-/* Returns true if ids are exchanged between GPUs. The input of their step is
- * then the predicted one, which includes permuting. If nothing is predicted, it
- * is the measured exchange of ids. */
+/* Returns true if ids are exchanged between GPUs. In this case the input of the
+ * step has the predicted time, which includes permuting. If the plan predicts
+ * no time, the input has the measured time of the exchange of ids. */
 static bool has_gpu_ids(const struct exec_report *run)
 {
     return run->result->comm == EXEC_COMM_MEASURED &&

@@ -4,7 +4,7 @@
 
 #include "exec/exec.h"
 
-/* Report on an executed plan. */
+/* Inputs of the report on an executed plan. */
 
 struct exec_report {
     const struct plan *plan;
@@ -15,8 +15,8 @@ struct exec_report {
     struct arena *arena;
 };
 
-/* Appends the report as text: the measured times of each rank next to the
- * predicted ones, followed by notes. Ends in a newline. */
+/* Appends the report as text: the measured times of each rank next to its
+ * predicted times, followed by notes. The text ends in a newline. */
 void exec_report_print(const struct exec_report *run, struct buf *out);
 /* Returns the report as JSON; the caller decrefs it. */
 json_t *exec_report_to_json(const struct exec_report *run);

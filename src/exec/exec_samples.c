@@ -7,20 +7,21 @@
 
 #include <string.h>
 
-/* Record of a rank, as one process sends it to another; the rank's tables
- * follow it. */
+/* Record of a rank's sample in the form that is sent between processes. The
+ * sample's tables follow the record. */
 struct sample_record {
     struct device_facts facts;
     enum precision precision;
     enum optimizer optimizer;
     uint32_t batch;
-    /* Its pointers `tables` and `started_at` are not set: their data follow. */
+    /* Sample whose pointers `tables` and `started_at` are not set. The data to
+     * which they would point follow the record. */
     struct sample sample;
     char started_at[CLOCK_TEXT_MAX];
 };
 
-/* Fills in the sample's table of a piece; its numbers are means over the index
- * sets. */
+/* Describes a piece as a table of the sample. Its pooling factor and reuse are
+ * means over the index sets. */
 static void fill_table(struct sample_table *out, const struct rank_work *work,
                        const struct group_work *own, uint32_t member)
 {
@@ -50,7 +51,7 @@ static void fill_table(struct sample_table *out, const struct rank_work *work,
     }
 }
 
-/* Begins the text that identifies a rank's work. The hash of the text is the
+/* Begins the text that describes a rank's work. A hash of the text is the
  * rank's case number. */
 static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
                           uint64_t batch)
@@ -59,9 +60,10 @@ static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
                (unsigned long long)batch);
 }
 
-/* Adds a shard of a table to the text; n_rows may be scaled. Properties that
- * were introduced later are left out if they have their default values, so that
- * older samples keep their case numbers. */
+/* Adds a shard of a table to the text that describes a rank's work. n_rows is
+ * the scaled number of rows. Properties that were introduced in later versions
+ * are left out if they have their default values, so that samples of earlier
+ * versions keep their case numbers. */
 static void describe_piece(struct buf *text, const struct table *table,
                            uint64_t n_rows, const struct shard *shard)
 {
@@ -113,8 +115,8 @@ static uint64_t case_of_work(const struct rank_work *work)
     return case_number(&text);
 }
 
-/* Returns the sample's table of a shard, with the lookups that the plan's
- * problem expects. */
+/* Describes a shard as a table of the sample, with the number of lookups that
+ * the plan's problem expects. */
 static struct sample_table planned_table(const struct problem *problem,
                                          const struct shard *shard)
 {

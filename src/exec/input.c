@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the number of bags that a rank draws for a table; the table has as
- * many outputs as the group. */
+/* Returns the number of bags that a rank draws for a table that has as many
+ * outputs as the group. */
 static uint64_t own_bags(const struct input *input, uint32_t rank,
                          const struct group *group)
 {
@@ -14,8 +14,8 @@ static uint64_t own_bags(const struct input *input, uint32_t rank,
             placement_sample(input->placement, rank));
 }
 
-/* Returns the rank's next piece behind `piece` that is sent ids; behind NULL
- * the first one. */
+/* Returns the first piece of a rank after `piece` to which ids are sent. If
+ * `piece` is NULL, returns the rank's first piece to which ids are sent. */
 static const struct piece *next_piece(const struct input *input, uint32_t rank,
                                       const struct piece *piece)
 {
@@ -28,14 +28,14 @@ static const struct piece *next_piece(const struct input *input, uint32_t rank,
     return NULL;
 }
 
-/* Place of one piece's data in a message. */
+/* Place of the data of one piece in a message between ranks. */
 struct part {
     uint32_t *lengths;
     uint64_t *ids;
-    uint64_t n; /* number of ids so far */
+    uint64_t n; /* number of ids written so far */
 };
 
-/* Returns the byte offset of the ids in a message. */
+/* Returns the byte offset at which the ids begin in a message. */
 static size_t ids_at(const struct input *input, uint32_t from, uint32_t to)
 {
     const struct piece *piece = NULL;
@@ -51,7 +51,7 @@ static struct part first_part(char *message, size_t ids_at)
     return (struct part){(void *)message, (void *)(message + ids_at), 0};
 }
 
-/* Deals all ids to a piece that has all rows. */
+/* Sends all ids to a piece that has all rows of the table. */
 static void deal_all(const struct bags *own, uint64_t n_bags, struct part *part)
 {
     part->n = own->offsets[n_bags];
@@ -62,12 +62,15 @@ static void deal_all(const struct bags *own, uint64_t n_bags, struct part *part)
         part->ids[i] = own->indices[i];
 }
 
-/* Deals each id of a table to the pieces that hold its row. The pieces are
- * sorted by first row and tile the table. So the search finds the last piece
- * that begins at or before the row. From there it goes back until the pieces
- * that hold the row cover all columns. The search for the last piece starts at
- * the piece that would hold the row if all row blocks were equal. If the parts
- * (parts[n_pieces]) have no lengths, ids are only counted. */
+/*
+ * Distributes the ids of a table among the pieces that hold their rows.
+ *
+ * The pieces are sorted by first row and tile the table. For each id the search
+ * finds the last piece that begins at or before the row. It starts at the piece
+ * that would hold the row if all row blocks were equal. From the last piece it
+ * goes back until the pieces that hold the row cover all columns. If the parts
+ * (parts[n_pieces]) have no lengths, ids are only counted.
+ */
 static void deal(const struct input *input, uint32_t rank, size_t t,
                  struct part *parts)
 {
@@ -113,8 +116,8 @@ static void deal(const struct input *input, uint32_t rank, size_t t,
         }
 }
 
-/* Begins a message whose parts have been counted. The message is allocated only
- * once, as its size does not change. */
+/* Begins a message. The number of ids for each piece has been counted before.
+ * The message is allocated only once, because its size does not change. */
 static void begin_message(struct input *input, uint32_t rank, uint32_t to,
                           struct part *parts)
 {
@@ -155,7 +158,7 @@ void input_pack(struct input *input, uint32_t rank)
     mem_free(parts);
 }
 
-/* Allocates memory for a message that will be received. */
+/* Allocates memory for a message that this process will receive. */
 static int make_room(struct input *input, size_t i, struct err *err)
 {
     if (input->came[i])
@@ -191,8 +194,8 @@ int input_exchange(struct input *input, struct err *err)
     return rc ? -1 : 0;
 }
 
-/* Collects the lookups that the ranks sent for a piece, in the order of the
- * ranks. Advances parts[n_ranks] to the next piece. */
+/* Collects the lookups that all ranks sent for one piece, in the order of the
+ * ranks. Advances each part in parts[n_ranks] to the next piece. */
 static void place_piece(const struct input *input, const struct group *group,
                         struct part *parts, struct bags *bags)
 {
@@ -250,7 +253,8 @@ void input_permute(struct input *input, uint32_t rank, struct verify *verify)
     mem_free(parts);
 }
 
-/* Draws the rank's own samples, for all tables whose ids are sent. */
+/* Draws the lookups of the rank's own samples, for all tables whose ids are
+ * sent to ranks. */
 static void draw_own(struct input *input, uint32_t rank)
 {
     const struct placement *placement = input->placement;
@@ -266,7 +270,7 @@ static void draw_own(struct input *input, uint32_t rank)
     }
 }
 
-/* Allocates the bags for the received lookups. */
+/* Allocates the bags of a rank, into which received lookups are permuted. */
 static void open_bags(struct input *input, uint32_t rank)
 {
     size_t n = input->placement->n_ranks;
@@ -282,7 +286,8 @@ static void open_bags(struct input *input, uint32_t rank)
         ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES)};
 }
 
-/* Prepares transfers between hosts, or between GPUs if each process has one. */
+/* Prepares transfers between the hosts. If each process has a GPU, prepares
+ * transfers between the GPUs instead. */
 static int open_comm(struct input *input, struct err *err)
 {
     const struct placement *placement = input->placement;
@@ -310,7 +315,7 @@ static int open_comm(struct input *input, struct err *err)
     return 0;
 }
 
-/* Downloads the messages that GPUs received to the host. */
+/* Downloads received messages from the GPUs to the host. */
 static int bring_back(struct input *input, struct err *err)
 {
     const size_t n = input->placement->n_ranks;

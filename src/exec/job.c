@@ -6,25 +6,27 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A rank straggles if its forward and its backward are both slower than on a
- * typical rank, relative to the prediction, and by a similar factor. A table
- * that costs more than predicted slows down one of the two phases more than the
- * other.
+/*
+ * A rank counts as a straggler if both its forward and its backward are slower
+ * than on a typical rank, relative to the prediction, and by a similar factor.
+ * If instead a table costs more than predicted, one of the two phases is slowed
+ * down more than the other.
  *
  *     STRAGGLES   smallest slowdown of either phase
  *     ABOUT_SAME  largest ratio between the two slowdowns
  */
 #define STRAGGLES 1.15
 #define ABOUT_SAME 1.1
-#define MIN_RANKS 3 /* fewest ranks among which one can stand out */
-/* Largest number of table cells per known time. The table has a cell for each
- * step, rank and part, so only few times may be missing. */
+#define MIN_RANKS 3 /* fewest ranks of which one can be a straggler */
+/* Largest number of cells in the table of times per known time. The table has a
+ * cell for each step, rank and part, so the limit allows only few missing
+ * times. */
 #define MAX_GAPS 64
 
-/* Table of times: ms[n_steps][n_ranks][N_STEP_PARTS], NAN if a time is not
- * known. */
+/* Table of the job's times: ms[n_steps][n_ranks][N_STEP_PARTS]. NAN if a time
+ * is not known. */
 struct job_grid {
-    uint64_t *steps; /* [n_steps], ascending; owned, like `ms` */
+    uint64_t *steps; /* [n_steps], ascending; owned, as is `ms` */
     double *ms;
     size_t n_steps;
     uint32_t n_ranks;
@@ -78,7 +80,7 @@ static int fill_grid(struct job_grid *grid, const struct part_time *times,
     return 0;
 }
 
-/* Timing over the values that are known. */
+/* Returns the median and deciles of those values that are known. */
 static struct timing timing_of_known(double *ms, size_t n)
 {
     size_t n_known = 0;
@@ -90,7 +92,7 @@ static struct timing timing_of_known(double *ms, size_t n)
 }
 
 /* Time of an exchange on the rank that arrives last, which is the smallest time
- * of all ranks. NAN if the time of any rank is not known. */
+ * among the ranks. NAN if the time of some rank is unknown. */
 static double last_arrival(const struct job_grid *grid, size_t step,
                            unsigned part)
 {
@@ -116,10 +118,11 @@ static bool rank_is_there(const struct job_grid *grid, size_t first, uint32_t r)
     return false;
 }
 
-#define BOTH N_STEP_PARTS /* forward and backward of a step together */
+/* index after the step parts: forward and backward of a step together */
+#define BOTH N_STEP_PARTS
 
-/* Timing over the steps. It covers a part of rank r, or an exchange of all
- * ranks if r is n_ranks. */
+/* Timing over all steps. If r is a rank, it covers a part of rank r. If r is
+ * n_ranks, it covers an exchange of all ranks. */
 static struct timing estimate_time(const struct job_times *job,
                                    const struct job_grid *grid, uint32_t r,
                                    enum step_part part)
@@ -176,8 +179,8 @@ static void estimate(struct job_times *job, const struct plan *plan,
         add_phase(job, plan, grid, job->n_ranks, all[i], arena);
 }
 
-/* Median over the ranks of measured / predicted time; NAN if no ratio is known.
- */
+/* Median over the ranks of measured time / predicted time of a part; NAN if the
+ * ratio is unknown for all ranks. */
 static double typical_ratio(const struct job_times *job, enum step_part part)
 {
     double *ratios = mem_alloc(job->n_phases, sizeof(*ratios)), median;
@@ -220,9 +223,10 @@ static size_t count_known(const struct job_grid *grid, uint32_t rank,
     return n;
 }
 
-/* Returns a sentence about steps that are missing between steps of equal
- * distance, or NULL. Also returns NULL if most steps are missing: then they
- * were measured in windows. */
+/* Returns a sentence about steps that are missing from an otherwise regular
+ * series of steps; NULL if no step is missing. Also returns NULL if many steps
+ * are missing (more than n / 4 + 1), because such a job was measured in windows
+ * of steps. */
 static const char *tell_lost_steps(const struct job_grid *grid,
                                    struct arena *arena)
 {
@@ -247,8 +251,9 @@ static const char *tell_lost_steps(const struct job_grid *grid,
                : NULL;
 }
 
-/* Returns a sentence about missing times, or NULL. A time counts as missing
- * only if the same rank has a time of that phase in another step. */
+/* Returns a sentence about missing times; NULL if no time is missing. A time
+ * counts as missing only if the same rank has a time of the same phase in
+ * another step. */
 static const char *tell_gaps(const struct job_grid *grid, struct arena *arena)
 {
     const char *first = NULL;
@@ -306,9 +311,14 @@ int job_times_init(struct job_times *job, const struct plan *plan,
     return rc;
 }
 
-/* Returns the factor by which a cause changes the predicted time of phase i.
- * Cause 0 is a base time alone, 1 a factor for each rank, 2 stragglers; the
- * others are factors for a phase. */
+/*
+ * Returns the factor by which a cause changes the predicted time of phase i:
+ *
+ *   cause 0      1; the cause is a base time alone
+ *   cause 1      a factor for each rank
+ *   cause 2      the slowdown of stragglers
+ *   from 3 on    the typical factor of one phase
+ */
 static double scale_by(const struct job_times *job, unsigned cause, size_t i)
 {
     const struct job_phase *phase = &job->phases[i],
@@ -323,8 +333,9 @@ static double scale_by(const struct job_times *job, unsigned cause, size_t i)
                : 1;
 }
 
-/* Returns the sum of the absolute differences that a cause does not explain.
- * Stores the differences in ms[n_phases]. */
+/* Returns the sum of the absolute differences between measured and predicted
+ * times that a cause leaves unexplained. Stores the remaining differences in
+ * ms[n_phases]. */
 static double left_ms(const struct job_times *job, unsigned cause,
                       double base_ms, double *ms)
 {

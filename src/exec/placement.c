@@ -116,13 +116,14 @@ static void make_pieces(struct placement *placement, struct arena *arena)
     }
 }
 
-/* Precision in which the exchange carries the piece's outputs. */
+/* Returns the precision in which the exchange carries the outputs of a
+ * piece. */
 static enum precision output_precision(const struct piece *piece)
 {
     return piece->replica ? PRECISION_FP32 : piece->table->comm_precision;
 }
 
-/* Compares the properties that all pieces of a group share. */
+/* Compares two pieces by the properties that all pieces of a group share. */
 static int compare_groups(const struct piece *a, const struct piece *b)
 {
     return ranked_compare(
@@ -133,8 +134,8 @@ static int compare_groups(const struct piece *a, const struct piece *b)
         4);
 }
 
-/* Order that puts the pieces of a group next to each other, in the order of the
- * pieces array. */
+/* Order of pieces in which the pieces of a group are next to each other; within
+ * a group they keep the order of the pieces array. */
 static int compare_members(const void *left, const void *right)
 {
     const struct piece *a = *(struct piece *const *)left;
@@ -160,7 +161,7 @@ static struct group group_of(const struct placement *placement,
     return placement_part(placement, &group, 0, 1);
 }
 
-/* Sorts the pieces that have outputs and divides them into groups. */
+/* Sorts the pieces that have outputs, and divides them into groups. */
 static void make_groups(struct placement *placement, struct arena *arena)
 {
     struct piece **members =
@@ -194,8 +195,8 @@ static void make_groups(struct placement *placement, struct arena *arena)
     }
 }
 
-/* Returns the first property of the table that cannot be executed yet, or NULL.
- */
+/* Returns the first property of the table that the executor does not support
+ * yet, or NULL. */
 static const char *unknown_of_table(const struct table *table, uint64_t batch,
                                     struct arena *arena)
 {
@@ -266,7 +267,8 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
         const struct table *table = &plan->problem.tables[shard->table];
-        /* NULL before its first shard */
+        /* last table seen on the device; NULL before the device's first
+         * shard */
         const struct table **own = &last[shard->device];
 
         if (*own && table->optimizer != (*own)->optimizer)
@@ -282,9 +284,10 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
     return 0;
 }
 
-/* Stores the number of samples that a step looks up. If the job de-duplicates
- * sessions, that is the number of unique sessions, and all tables that are
- * looked up must have the same share of them (table->dedup). */
+/* Stores the number of samples that are looked up in a step. If the job
+ * de-duplicates sessions, this is the number of unique sessions. In this case
+ * all tables with lookups must have the same fraction of unique sessions
+ * (table->dedup). */
 static int count_samples(uint64_t *n_samples, const struct plan *plan,
                          struct err *err)
 {

@@ -5,9 +5,10 @@
 
 #include <assert.h>
 
-/* Bytes of a chunk, which the host makes at a time. */
+/* Bytes of a chunk. The host computes and uploads weights one chunk at a
+ * time. */
 #define CHUNK_BYTES ((size_t)16 << 20)
-/* Approximate bytes of a chunk that one task makes. */
+/* Approximate number of bytes that one task computes in a chunk. */
 #define TASK_BYTES ((size_t)16 << 10)
 
 static uint64_t n_elements(const struct piece *piece)
@@ -15,8 +16,9 @@ static uint64_t n_elements(const struct piece *piece)
     return piece->n_rows * piece->width;
 }
 
-/* Assigns places in a rank's block of weights to its pieces, or NULL if d_block
- * is NULL. The pieces must not be loaded. Returns the size of the block. */
+/* Divides d_block, the memory of a rank's weights and states, among the rank's
+ * pieces. If d_block is NULL, all places become NULL. No piece of the rank may
+ * be loaded. Returns the bytes of the block. */
 static size_t lay_out_weights(const struct placement *placement, uint32_t rank,
                               char *d_block)
 {
@@ -37,8 +39,8 @@ static size_t lay_out_weights(const struct placement *placement, uint32_t rank,
     return parts.n_bytes;
 }
 
-/* Assigns places in a rank's other block to its outputs and dense gradients;
- * returns the size of the block. */
+/* Divides the second memory block of a rank among its outputs and dense
+ * gradients. Returns the bytes of the block. */
 static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
                               char *d_block)
 {
@@ -51,8 +53,8 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
             piece->d_dense =
                 device_part(&parts, n_elements(piece) * sizeof(float));
     }
-    /* Space for at least one bag, as WORK_OTHERS needs one for its gradients.
-     */
+    /* Each group gets space for at least one bag, because WORK_OTHERS needs one
+     * bag for its gradients. */
     for (struct group *group = placement->rank_groups[rank];
          group < placement->rank_groups[rank + 1]; group++)
         group->d_out = device_part(&parts, max_u64(group->n_bags, 1) *

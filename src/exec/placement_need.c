@@ -6,12 +6,13 @@
 
 #include <inttypes.h>
 
-/* Bytes per lookup that the reference takes to sort lookups by row: a pair of
- * row and bag, twice, and the stream that the pairs come from. */
+/* Bytes per lookup that the reference needs to sort lookups by row: two copies
+ * of a pair of row and bag, and the stream from which the pairs are made. */
 #define REFERENCE_BYTES 28.0
 
-/* Share of the free memory that is left unused. The estimate does not round
- * allocations up to huge pages, and assumes that rows are used evenly. */
+/* Fraction of the free memory that is left unused, because the estimate is not
+ * exact: it does not round allocations up to huge pages, and it assumes that
+ * lookups are uniform over the rows. */
 #define HEADROOM_FRAC 0.05
 
 double placement_lookups(const struct placement *placement,
@@ -28,7 +29,7 @@ double placement_lookups(const struct placement *placement,
     return n * (double)piece->n_rows / (double)all_rows;
 }
 
-/* Bytes of a group's index sets and scratch while its rank is timed. */
+/* Bytes of a group's index sets and scratch memory while its rank is timed. */
 static double group_work_bytes(const struct placement *placement,
                                const struct group *group)
 {
@@ -43,15 +44,16 @@ static double group_work_bytes(const struct placement *placement,
         bytes += n_sets * 8.0 * group->n_bags;
         max_dim = (uint32_t)max_u64(max_dim, piece->width);
     }
-    if (group->replica) /* the update also covers the whole batch's rows */
+    /* the update of a replica also covers the rows of the whole batch */
+    if (group->replica)
         n_lookups *= 1 + placement->n_ranks;
     return bytes + n_sets * 4 * n_lookups +
            lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
-/* Upper limit of the bytes of ids and bags, of which four copies exist: as
- * drawn and as sent for the ranks of this process, as received and as looked up
- * for its pieces. */
+/* Upper limit of the bytes of ids and bags. Four copies of them exist: the ids
+ * that were drawn and that are sent, for the ranks of this process, and the ids
+ * that were received and that are looked up, for the pieces of these ranks. */
 static double input_bytes(const struct placement *placement)
 {
     const struct rank_range here = placement->here;
@@ -69,8 +71,8 @@ static double input_bytes(const struct placement *placement)
     return bytes;
 }
 
-/* Bytes of a rank's own outputs, and of the outputs that it receives from all
- * ranks. */
+/* Bytes of the outputs that a rank computes, plus bytes of the outputs that it
+ * receives from all ranks. */
 static double output_bytes(const struct placement *placement, uint32_t rank)
 {
     double n_samples = placement_sample(placement, rank + 1) -
@@ -104,7 +106,7 @@ static double dense_bytes(const struct placement *placement, uint32_t rank)
 }
 
 /* Bytes of the reference's lookups while it compares the largest table. They
- * are on the host, so they share the device's memory only if the device is a
+ * are in host memory, which is the memory of the device only if the device is a
  * CPU. */
 static double reference_bytes(const struct placement *placement)
 {
@@ -140,18 +142,20 @@ void placement_need(struct placement_need *need,
             work += group_work_bytes(placement, group);
         largest_work = fmax(largest_work, work);
         need->rows_bytes += dense;
-        /* outputs, and scratch of the all-reduce */
+        /* bytes of outputs, plus scratch memory of the all-reduce */
         need->batch_bytes +=
             output_bytes(placement, r) + fmin(dense, (double)ALLREDUCE_BYTES);
     }
     if (placement->n_chunks > 1 && placement->comm->world->size > 1)
-        largest_work *= 2; /* timed in one part and in chunks, to compare */
+        /* the batch is timed twice for comparison: in one part and in chunks */
+        largest_work *= 2;
     need->rows_bytes += need->weight_bytes;
     need->batch_bytes += fmax(largest_work, input_bytes(placement)) +
                          INTERFERENCE_PROBE_BYTES + reference_bytes(placement);
 }
 
-/* Rounds x down to three digits, so that the result still fits. */
+/* Rounds x down to three significant digits. Because x is not rounded up, what
+ * fits with x still fits. */
 static double round_down(double x)
 {
     double unit = pow(10, floor(log10(x)) - 2);
@@ -159,7 +163,8 @@ static double round_down(double x)
     return floor(x / unit) * unit;
 }
 
-/* Fails if a table has too many rows: devices store row numbers in 32 bits. */
+/* Fails if a table has too many rows, because devices store row numbers in 32
+ * bits. */
 static int check_rows(const struct placement *placement, struct err *err)
 {
     for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
@@ -177,8 +182,8 @@ static int check_rows(const struct placement *placement, struct err *err)
     return 0;
 }
 
-/* Puts as many ranks into each turn as fit in addition to the memory that stays
- * allocated. */
+/* Divides the ranks into turns. Each turn gets as many ranks as fit into
+ * `usable` bytes, minus the memory that stays allocated over all turns. */
 static void cut_turns(struct placement *placement, double usable,
                       const struct placement_need *need)
 {

@@ -4,8 +4,8 @@
 #include "base/interrupt.h"
 #include "exec/values.h"
 
-/* Learning rate of a scatter. With it, a plain SGD update of a zeroed table
- * writes the dense gradient. */
+/* Learning rate of a scatter, which writes the dense gradient of a replica. It
+ * is a plain SGD update of a zeroed table with this learning rate. */
 #define SCATTER_RATE (-1.0F)
 
 unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
@@ -49,8 +49,8 @@ static struct lookup_table table_of(const struct piece *piece)
     };
 }
 
-/* Opens a lookup of the group's pieces, or a scatter into their dense
- * gradients. */
+/* Opens a lookup of the pieces of a group. If is_scatter is set, opens a
+ * scatter into the dense gradients of the pieces instead. */
 static int open_lookup(struct lookup **lookup, bool is_scatter,
                        const struct placement *placement,
                        const struct group *group, uint64_t max_lookups,
@@ -104,7 +104,8 @@ static int open_group(struct group_work *own, const struct rank_work *work,
                           : 0;
 }
 
-/* Returns the group with the samples of all ranks as one bag. */
+/* Returns a copy of the group in which the samples of all ranks form one
+ * bag. */
 static struct group whole_of(const struct placement *placement,
                              const struct group *group)
 {
@@ -174,7 +175,7 @@ int rank_work_backward(struct rank_work *work, unsigned set,
         struct group_work *own = &work->groups[g];
         struct lookup *lookup = own->scatter ? own->scatter : own->lookup;
 
-        /* NULL if there are no bags */
+        /* `lookup` is NULL if there are no bags */
         if (lookup &&
             lookup_backward(lookup, LOOKUP_BACKWARD, &own->sets[set].lookups,
                             own->group.d_out,
@@ -203,8 +204,8 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
 /* --- a step --- */
 
 /* Runs a part of a rank's step. WORK_ALL runs the forward of all groups, for
- * one of n_chunks chunks. The other kinds run a backward, on gradients that lie
- * in the place of the outputs. */
+ * one of n_chunks chunks. The other kinds of work run a backward, on gradients
+ * that have overwritten the outputs. */
 static int run_rank(const struct placement *placement, uint32_t rank,
                     enum work_part part, uint32_t chunk, uint32_t n_chunks,
                     struct err *err)
@@ -223,15 +224,16 @@ static int run_rank(const struct placement *placement, uint32_t rank,
         return -1;
     rc = part == WORK_ALL ? rank_work_forward(&work, 0, err)
                           : rank_work_backward(&work, 0, STEP_RATE, err);
-    /* The queued work must be done before its index sets are freed. */
+    /* The device must finish the queued work before the index sets of the work
+     * are freed. */
     if (!rc)
         rc = device_wait(placement->device, err);
     rank_work_close(&work);
     return rc;
 }
 
-/* Runs the forward of a rank, chunk by chunk. The last rank of this process
- * then sends each chunk. */
+/* Runs the forward of a rank chunk by chunk. If the rank is the last rank of
+ * this process, sends each chunk after its forward. */
 static int forward_rank(const struct placement *placement, uint32_t rank,
                         const struct exchange_set *set, struct err *err)
 {
@@ -262,7 +264,7 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
     return device_wait(placement->device, err);
 }
 
-/* A group and a block of its outputs, whose bags get gradients. */
+/* A group, and the block of its outputs whose bags get gradients. */
 struct some_bags {
     const struct group *group;
     struct output_block block;
@@ -290,8 +292,8 @@ static void make_bags(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(row);
 }
 
-/* Writes the loss gradients of the samples of each receiver in this process
- * over the outputs. The host computes them chunk by chunk. */
+/* Overwrites the outputs with loss gradients, for the samples of every receiver
+ * in this process. The host computes the gradients chunk by chunk. */
 static int fill_gradients(const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;

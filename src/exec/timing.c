@@ -4,27 +4,32 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 
-#define LEARNING_RATE 1e-7F /* tiny, because updates are not undone */
-#define N_WARM_UP 2         /* iterations, for work of all ranks together */
-/* Largest number of operations that an iteration queues; see DEVICE_MAX_HELD.
+#define LEARNING_RATE 1e-7F /* tiny, because timed updates are not undone */
+/* number of warm-up iterations of work that all ranks do together */
+#define N_WARM_UP 2
+/*
+ * Numbers from which the largest number of operations in an iteration is
+ * computed, because a device can hold back only DEVICE_MAX_HELD operations.
  *
- *     GROUP_WORK  per group: a forward and a backward, which sorts in five
- *                 passes of two operations. A replicated group has a scatter
- *                 of the same size, and one operation per replica.
- *     MARK_WORK   flushes and marks
+ *     GROUP_WORK  operations per group: a forward and a backward, which
+ *                 sorts in five passes of two operations. A replicated
+ *                 group has a scatter of the same size, and one operation
+ *                 per replica.
+ *     MARK_WORK   operations per iteration: flushes and marks
  */
 #define GROUP_WORK 20
 #define MARK_WORK 8
 
 struct timer {
-    /* Work on all groups, and work on replicas only; the latter has no groups
-     * if there are no replicas. */
+    /* `work`: work on all groups. `others`: work on replicas only; it has no
+     * groups if the rank has no replicas. */
     struct rank_work *work, *others;
-    /* Timed iterations are held back until all their work is queued. */
+    /* True if each timed iteration starts only after all its work is queued. */
     bool is_held;
 };
 
-/* Returns true if the device can hold back all work of an iteration. */
+/* Returns true if the device can hold back all operations of an iteration until
+ * they are queued. */
 static bool can_be_held(const struct timer *timer)
 {
     size_t n_queued = MARK_WORK + GROUP_WORK * timer->work->n_groups;
@@ -34,7 +39,7 @@ static bool can_be_held(const struct timer *timer)
     return n_queued <= DEVICE_MAX_HELD;
 }
 
-/* Marks of an iteration, in pairs. */
+/* Numbers of the time marks of an iteration; pairs of begin and end. */
 enum {
     FORWARD_BEGIN,
     FORWARD_END,
@@ -44,7 +49,7 @@ enum {
     APPLY_END
 };
 
-/* Queues one iteration on the device, without waiting for it. */
+/* Queues the work of one iteration on the device, and does not wait for it. */
 static int queue_once(struct timer *timer, unsigned set, struct err *err)
 {
     struct rank_work *work = timer->work;
@@ -67,9 +72,10 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
     return device_mark(device, APPLY_END, err);
 }
 
-/* Times one iteration; ms gets forward, backward with all updates, update of
- * replicas, and total. Warm-up iterations are not held back: their kernels may
- * have to be loaded, which waits for the device. */
+/* Times one iteration. `ms` gets the times of forward, backward with all
+ * updates, update of replicas, and total. A warm-up iteration is not held back
+ * until its work is queued, because loading a kernel for the first time waits
+ * for the device. */
 static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct timer *timer = ctx;
@@ -117,7 +123,7 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
     rank->compute = parts[3];
     rank->phases_ms[PHASE_FORWARD] = rank->forward.median_ms;
     rank->phases_ms[PHASE_UPDATE] = parts[2].median_ms;
-    /* Backward gets the rest, so that the phases add up to compute. */
+    /* The backward phase is the rest of compute, so that the phases add up. */
     rank->phases_ms[PHASE_BACKWARD] =
         fmax(rank->compute.median_ms - rank->phases_ms[PHASE_FORWARD] -
                  rank->phases_ms[PHASE_UPDATE],
@@ -217,17 +223,17 @@ int timing_exchanges(struct timing exchanges[N_PHASES],
     return 0;
 }
 
-/* Work of several processes, each of which is one rank. */
+/* Work of all processes together, if each process is one rank. */
 struct together {
     const struct exchange_set *set;
-    /* [n_works], owned: work on the whole batch; then on each chunk, if there
-     * are several. */
+    /* [n_works], owned: work on the whole batch, followed by the work on each
+     * chunk if there are several chunks. */
     struct rank_work *works;
     size_t n_works;
 };
 
-/* Runs the lookups of n works. The outputs of each work are sent while the next
- * one looks up. */
+/* Runs the lookups of n works one after the other. The outputs of a work are
+ * sent while the next work looks up. */
 static int look_up(const struct together *together, size_t first, uint32_t n,
                    unsigned number, struct err *err)
 {
@@ -241,8 +247,8 @@ static int look_up(const struct together *together, size_t first, uint32_t n,
     return comm_finish(set->placement->comm, err);
 }
 
-/* Times one step. Outputs serve as gradients: the backward exchange sends them
- * back to their place. */
+/* Times one step. The outputs are used as gradients, too: the backward exchange
+ * sends them back to the place from which they came. */
 static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct together *together = ctx;
@@ -264,8 +270,8 @@ static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
     return 0;
 }
 
-/* Times lookups and their exchange in one part, then in chunks. The two use
- * different batches, so both find caches equally cold. */
+/* Times the lookups and their exchange twice: in one part, and in chunks. The
+ * two runs use different batches, so that caches are equally cold for both. */
 static int chunks_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct together *together = ctx;

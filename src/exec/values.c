@@ -4,16 +4,16 @@
 #include "device/fp16.h"
 #include "device/stream_math.h"
 
-/* Largest magnitude of a gradient. The update by one lookup is then well above
- * rounding errors, and the sum over the many lookups of a hot row does not hide
- * it. */
+/* Largest magnitude of a gradient. It is large enough that the update by one
+ * lookup is well above rounding errors, and that the sum over the many lookups
+ * of a hot row does not hide this update. */
 #define GRADIENT_MAX 0.01
 
-/* Salts of the values that are drawn from a table's seed in addition to its
- * weights. */
+/* Salts that are combined with a table's seed to draw values other than
+ * weights: optimizer states and gradients. */
 enum { SALT_STATE = 0x57a7e, SALT_GRADIENT = 0x6a4d };
 
-/* Rounds numbers to values that the precision can store. */
+/* Rounds numbers to the nearest values that the precision can store. */
 static void round_to(float *x, uint32_t n, enum precision precision)
 {
     if (precision == PRECISION_FP16)
@@ -58,13 +58,13 @@ float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin)
     uint64_t seed = table_seed + SALT_STATE + col_begin;
     double unit = (double)(stream_random(seed, row) >> 11) * 0x1p-53;
 
-    /* Mean square of a gradient, varied by up to a half of it. */
+    /* Mean square of a gradient element, varied by up to half its value. */
     return (float)((0.5 + unit) * GRADIENT_MAX * GRADIENT_MAX / 3);
 }
 
-/* Hashes the bag, then applies one cheap 32-bit mix per column (Wellons'
- * lowbias32). Compilers vectorize the mix, and gradients are most of the
- * reference's work. */
+/* Hashes the number of the bag, then applies one cheap 32-bit mix per column
+ * (Wellons' lowbias32). Compilers vectorize the mix. This matters because
+ * gradients are most of the reference's work. */
 void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
                      uint32_t col, uint32_t n, enum precision precision)
 {

@@ -20,7 +20,7 @@ void tally_row(struct tally *tally, const double *want, const float *got,
         double difference = fabs(got[i] - want[i]);
         double error = difference / (fabs(want[i]) + scale);
 
-        /* Empty bags have scale 0, and their outputs must be exactly 0. */
+        /* An empty bag has scale 0, and its outputs must be exactly 0. */
         if (difference > 0 || isnan(difference))
             tally->error = fmax(tally->error, isnan(error) ? INFINITY : error);
     }

@@ -7,35 +7,37 @@
 
 #include <string.h>
 
-/* Bytes of a chunk: some samples of one receiver, with the outputs of all
- * groups. The size of a chunk depends only on the plan, because the outputs are
- * hashed chunk by chunk. */
+/* Bytes of a chunk. A chunk holds the outputs of all groups for some samples of
+ * one receiver. Its size depends only on the plan and not on the machine,
+ * because outputs are hashed chunk by chunk. */
 #define CHUNK_BYTES ((size_t)16 << 20)
 #define SAMPLES_A_TASK 64
 
 struct output_table {
     const struct table *table;
     const struct piece *pieces, *end;
-    struct bags bags;      /* lookups of the receiver's samples */
-    struct tally *tallies; /* [n_threads] */
+    struct bags bags;      /* lookups of the samples of the receiver */
+    struct tally *tallies; /* [n_threads] comparison results of each thread */
 };
 
 struct output_job {
     const struct placement *placement;
     uint32_t receiver;
-    struct output_table *tables; /* [n_tables]: tables that have outputs */
+    struct output_table *tables; /* [n_tables]: only tables that have outputs */
     size_t n_tables;
-    size_t n_parts; /* tasks per table */
-    /* [n_groups]: the chunk's bags; NULL if absent */
+    size_t n_parts; /* number of tasks into which a table is divided */
+    /* [n_groups]: the group's bags in the chunk; NULL if the receiver has no
+     * outputs of the group */
     char **outputs;
-    char *block;     /* memory of the chunk */
+    char *block;     /* host memory of the chunk */
     uint64_t n_most; /* largest number of samples in a chunk */
-    /* Samples of the current chunk, counted in the receiver's samples. */
+    /* Range of samples in the current chunk. Sample 0 is the receiver's first
+     * sample. */
     uint64_t first, n_samples;
 };
 
-/* Computes the reference's output of a bag: the sum over its lookups, in
- * double. */
+/* Computes the reference's output of one bag: the sum over the lookups of the
+ * bag, in double precision. */
 static void want_bag(const struct output_table *table, uint64_t bag,
                      double *want, float *row)
 {
@@ -52,8 +54,8 @@ static void want_bag(const struct output_table *table, uint64_t bag,
     }
 }
 
-/* Computes the output that the receiver has for the chunk's i-th bag, from the
- * outputs of all pieces. */
+/* Computes the output that the receiver has for bag i of the chunk, from the
+ * outputs of all pieces of the table. */
 static void got_bag(const struct output_job *job,
                     const struct output_table *table, uint64_t i, float *got,
                     float *part)
@@ -97,7 +99,7 @@ static void check_part(void *ctx, size_t number, unsigned thread)
     mem_free(got);
 }
 
-/* Downloads the chunk to the host and hashes it. */
+/* Downloads the outputs of a chunk to the host and hashes them. */
 static int download_chunk(struct output_job *job,
                           const struct exchange_set *set, uint64_t *hash,
                           struct err *err)
@@ -160,7 +162,7 @@ static int check_receiver(struct output_job *job,
     return rc;
 }
 
-/* Prepares the tables, and memory for a chunk. */
+/* Prepares the list of tables, and allocates memory for a chunk. */
 static void open_job(struct output_job *job, struct arena *arena)
 {
     const struct placement *placement = job->placement;

@@ -7,43 +7,52 @@
 
 #include <string.h>
 
-/* Bytes of weights that are on the host at a time, and rows per task. */
+/* Bytes of weights that are in host memory at a time, and number of rows per
+ * task. */
 #define WINDOW_BYTES ((size_t)32 << 20)
 #define ROWS_A_TASK 64
-/* Bytes that a download transfers in the time that it takes to start one. Rows
- * that are at most this far apart are downloaded together. Not used if the
- * device's memory is the host's own. */
+/* Number of bytes that a download transfers in the time that it takes to start
+ * a download. If the gap between two rows is at most this large, they are
+ * downloaded together. Not used if the device's memory is host memory. */
 #define GAP_BYTES ((uint64_t)64 << 10)
-#define SPAN_BYTES ((uint64_t)4 << 20) /* most bytes downloaded together */
+/* largest number of bytes that are downloaded together */
+#define SPAN_BYTES ((uint64_t)4 << 20)
 
-/* A loaded piece, and its touched rows in the current window. */
+/* A loaded piece, with those of its touched rows that are in the current
+ * window. */
 struct held {
     const struct piece *piece;
-    size_t first, n;    /* range of the window's rows */
-    char *weights;      /* [n][width], in the table's precision */
-    float *states;      /* [n]; used if the piece has states */
-    uint64_t *row_hash; /* [n] */
-    uint64_t hash;      /* sum of row_hash over all rows so far */
+    /* range of rows within the window that the piece holds */
+    size_t first, n;
+    /* [n][width] downloaded weights, in the table's precision */
+    char *weights;
+    float *states;      /* [n]; used only if the piece has optimizer states */
+    uint64_t *row_hash; /* [n] hash of each row */
+    uint64_t hash;      /* sum of row_hash over all rows compared so far */
 };
 
-/* Comparison of one table's touched rows; all its memory is in one arena. */
+/* Comparison of the touched rows of one table. All memory of the struct is in
+ * one arena. */
 struct weight_job {
     const struct placement *placement;
     const struct table *table;
-    struct held *held; /* [n_held] */
+    struct held *held; /* [n_held] loaded pieces of the table */
     size_t n_held;
-    uint64_t *uses;  /* lookups as row << 32 | bag, sorted */
-    uint64_t *first; /* [n_rows + 1]: first use of each touched row */
+    uint64_t *uses; /* lookups of the table as row << 32 | bag, sorted */
+    /* [n_rows + 1]: index in `uses` of the first use of each touched row */
+    uint64_t *first;
     uint64_t n_rows;
-    uint64_t begin, end;   /* window, as a range of touched rows */
-    char *scratch;         /* [SPAN_BYTES + bytes of a row] */
-    struct tally *tallies; /* [n_threads] */
+    uint64_t begin, end; /* current window, as a range of touched rows */
+    /* [SPAN_BYTES + bytes of a row] rows downloaded together */
+    char *scratch;
+    struct tally *tallies; /* [n_threads] comparison results of each thread */
 };
 
-/* Scratch memory of a thread, for one row of the whole table. */
+/* Scratch memory of one thread, for one row of the whole table. */
 struct row_scratch {
-    double *gradient, *want; /* [dim] */
-    float *values;           /* [dim] */
+    double *gradient, *want; /* [dim] gradient and wanted weights of the row */
+    /* [dim] values computed for the reference, or downloaded values */
+    float *values;
 };
 
 static uint64_t row_at(const struct weight_job *job, uint64_t i)
@@ -51,12 +60,13 @@ static uint64_t row_at(const struct weight_job *job, uint64_t i)
     return job->uses[job->first[i]] >> 32;
 }
 
-/* Sums the row's gradients over all bags that use it. A bag counts once per
- * use. */
+/* Adds up the gradients of a row over all bags that use the row. If a bag uses
+ * the row several times, its gradient counts each time. */
 static void sum_gradients(const struct weight_job *job, uint64_t i,
                           struct row_scratch *scratch)
 {
-    /* Any piece will do: all have the same seed and precision. */
+    /* Any loaded piece of the table gives the same values, because all have the
+     * same seed and precision. */
     const struct piece *piece = job->held[0].piece;
     enum precision precision = piece->group->precision;
     uint32_t dim = job->table->dim;
@@ -75,7 +85,8 @@ static bool has_row(const struct piece *piece, uint64_t row)
     return row >= piece->row_begin && row < piece->row_end;
 }
 
-/* Applies the optimizer's rule to the piece's columns of a row. */
+/* Applies the update rule of the optimizer to the columns of a row that the
+ * piece holds. */
 static void want_piece(const struct weight_job *job, const struct piece *piece,
                        uint64_t row, struct row_scratch *scratch)
 {
@@ -111,8 +122,8 @@ static void got_piece(const struct weight_job *job, struct held *held,
     values_load(got, weights, width, job->table->precision);
 }
 
-/* Compares a row, if a loaded piece holds it. Pieces that are elsewhere still
- * count for the scale of the row. */
+/* Compares a row with the reference if a loaded piece holds the row. Pieces
+ * that are not loaded here still count for the scale of the row. */
 static void check_row(const struct weight_job *job, uint64_t i,
                       struct row_scratch *scratch, struct tally *tally)
 {
@@ -131,7 +142,7 @@ static void check_row(const struct weight_job *job, uint64_t i,
         if (has_row(piece, row))
             want_piece(job, piece, row, scratch);
         if (piece->replica)
-            break; /* replicas are all alike */
+            break; /* all replicas are equal, so one is enough */
     }
     scale = tally_scale(scratch->want, job->table->dim);
     for (; k < job->n_held; k++) {
@@ -164,9 +175,9 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(scratch.values);
 }
 
-/* Downloads the window's rows of a piece to `to`, one after the other. Rows
- * that are near each other are downloaded together. d_rows holds all rows of
- * the piece. */
+/* Downloads the rows of a piece that are in the window, to `to`, one row after
+ * the other. Rows that are near each other are downloaded together. d_rows
+ * holds all rows of the piece. */
 static int download_rows(struct weight_job *job, const struct held *held,
                          const void *d_rows, size_t row_bytes, char *to,
                          struct err *err)
@@ -196,7 +207,8 @@ static int download_rows(struct weight_job *job, const struct held *held,
     return 0;
 }
 
-/* Downloads weights and states of the window's rows of a piece. */
+/* Downloads the weights and optimizer states of a piece for the rows that are
+ * in the window. */
 static int download_piece(struct weight_job *job, struct held *held,
                           struct err *err)
 {
@@ -219,8 +231,8 @@ static int download_piece(struct weight_job *job, struct held *held,
                : 0;
 }
 
-/* Stable radix sort by row, 8 bits per pass; the sorted array ends up in *uses.
- */
+/* Sorts lookups by row with a stable radix sort, 8 bits per pass. The sorted
+ * array is *uses at the end. */
 static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
                       uint64_t n_rows)
 {
@@ -239,7 +251,8 @@ static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
     }
 }
 
-/* Lists the table's lookups in the step as pairs (row, bag), sorted by row. */
+/* Lists the lookups of the table in the step, as pairs (row, bag) sorted by
+ * row. */
 static void list_uses(struct weight_job *job, size_t table_idx,
                       struct arena *arena)
 {
@@ -265,8 +278,8 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     job->first[job->n_rows] = n;
 }
 
-/* Compares the whole table, window by window. The hashes of the rows are added
- * up, so the order of the rows does not matter. */
+/* Compares all touched rows of the table, window by window. The hashes of the
+ * rows are added up, so their sum does not depend on the order of the rows. */
 static int check_windows(struct weight_job *job, struct arena *arena,
                          struct err *err)
 {
