@@ -32,7 +32,8 @@ size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank)
     return alltoall_block(alltoall, alltoall->n_ranks, rank);
 }
 
-/* Returns where a part of a rank's samples begins among these samples. */
+/* Returns the number of samples of a rank that lie before part `part` of its
+ * samples. */
 static size_t part_begin(const struct alltoall *alltoall, uint32_t rank,
                          uint32_t part)
 {
@@ -41,10 +42,10 @@ static size_t part_begin(const struct alltoall *alltoall, uint32_t rank,
     return owned_samples(alltoall, rank) * part / n;
 }
 
-/* A block is contiguous at both ends. In a forward exchange it goes from the
- * maker, the rank that looked up its tables for the whole batch, to the owner,
- * the rank that has its samples. In a backward exchange it goes the other
- * way. */
+/* The "maker" of a block is the rank that looked up its tables for the whole
+ * batch. The "owner" is the rank that has the samples of the block. A block
+ * goes from the maker to the owner in a forward exchange, and from the owner to
+ * the maker in a backward exchange. It is contiguous at both ends. */
 int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    bool is_backward, const void *const *d_src,
                    void *const *d_dst, struct err *err)
@@ -53,7 +54,7 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
     struct comm_block *blocks =
         mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
     struct comm_block *block = blocks;
-    size_t before = 0; /* samples before the block at its maker */
+    size_t before = 0; /* samples before the block in its maker's buffer */
     int rc;
 
     assert(n_ranks == comm->n_ranks);

@@ -78,8 +78,8 @@ int comm_start(struct comm *comm, const struct comm_block *blocks,
     return rc;
 }
 
-/* Waits until blocks between processes have moved. Copies on a device are
- * already queued. */
+/* Waits until the blocks between processes have moved. Copies on a device need
+ * no waiting here: they are already queued. */
 int comm_finish(struct comm *comm, struct err *err)
 {
     struct world *world = comm->world;
@@ -87,7 +87,7 @@ int comm_finish(struct comm *comm, struct err *err)
     return world->ops ? world->ops->finish(world, err) : 0;
 }
 
-/* The slice of a vector of n floats that one rank adds up. */
+/* The slice that one rank adds up, of a vector of n floats. */
 struct slice {
     uint64_t begin, n;
 };
@@ -105,10 +105,11 @@ uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n)
     return slice_of(comm, n, 0).n * comm->n_ranks;
 }
 
-/* Moves slices from every rank to every rank, itself included. Gathering
- * (is_spread false) copies slice `to` of each rank's data into the scratch of
- * rank `to`, one after the other. Spreading copies the sum, which is the first
- * of them, back into slice `from` of every rank's data. */
+/* Moves slices from every rank to every rank, itself included. If is_spread is
+ * false, slice `to` of each rank's data is copied into the scratch of rank
+ * `to`; slices are stored in the order of ranks. If is_spread is true, the sum,
+ * which is in the place of the first of these slices, is copied back into slice
+ * `from` of every rank's data. */
 static int move_slices(struct comm *comm, float *const *d_data,
                        float *const *d_scratch, uint64_t n, bool is_spread,
                        struct err *err)
@@ -138,9 +139,9 @@ static int move_slices(struct comm *comm, float *const *d_data,
 }
 
 /* All-reduce by reduce-scatter and all-gather (Rabenseifner), with one
- * difference: each slice is added up by its owner alone, from the first rank to
- * the last. The order of additions, and so the bits, do not depend on the
- * body. */
+ * difference: each slice is added up by one rank alone, from the slice of the
+ * first rank to that of the last. The order of additions is therefore the same
+ * with every body, and so are the bits of the result. */
 int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
              uint64_t n, struct err *err)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Exchange with one rank per process, each with a GPU of its own. */
+/* Exchange over NCCL, with one rank per process, each with a GPU of its own. */
 struct comm_nccl {
     struct comm base;
     struct nccl nccl;       /* owned */
@@ -43,8 +43,8 @@ static int queue_block(struct comm_nccl *self, const struct comm_block *block,
                       "ncclRecv", err);
 }
 
-/* Queues all blocks as one NCCL group, so that they travel at once. A group
- * that was begun is ended even if a block in it was refused. */
+/* Queues all blocks as one NCCL group, so that they move at the same time. If
+ * NCCL refuses a block, the group is still ended, because it has been begun. */
 static int nccl_start(struct comm *comm, const struct comm_block *blocks,
                       size_t n_blocks, struct err *err)
 {
@@ -66,15 +66,17 @@ static int nccl_start(struct comm *comm, const struct comm_block *blocks,
     return nccl_check(nccl, status, "an earlier exchange", err);
 }
 
-/* Facts that each process sends to all others before NCCL connects them. */
+/* Facts about a process. Each process sends them to all others before NCCL
+ * connects the processes. */
 struct peer {
     char identity[sizeof((struct device *)0)->identity];
     bool lacks_nccl;
 };
 
-/* Checks that no two processes use one GPU: they would have the same identity.
- * Also checks that all processes have loaded NCCL. A process that lacks it
- * informs the others, which would otherwise wait for it. */
+/* Checks that no two processes use the same GPU: the identities of their GPUs
+ * would be equal. Also checks that all processes have loaded NCCL. A process
+ * without NCCL takes part in this check, so that the others fail, too, and do
+ * not wait for it. */
 static int check_peers(struct comm_nccl *self, struct err *err)
 {
     const uint32_t n = self->base.world->size;
@@ -110,7 +112,8 @@ static int connect(struct comm_nccl *self, struct err *err)
     struct nccl_id id = {{0}};
     struct err own = {0};
 
-    /* If no id could be made, it stays zero and is refused everywhere. */
+    /* If rank 0 could not make an id, the id stays zero, and all processes
+     * refuse it. */
     if (!world->rank && nccl_check(&self->nccl, self->nccl.get_unique_id(&id),
                                    "ncclGetUniqueId", &own))
         id = (struct nccl_id){{0}};

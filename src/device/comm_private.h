@@ -5,34 +5,37 @@
 #include "device/comm.h"
 
 /*
- * Interface of the bodies of a world with more than one process: world_fork.c,
- * and world_mpi.c or, in a build without MPI, world_nompi.c. A world of one
- * process has no body.
+ * Interface of the bodies of a world with more than one process. The bodies are
+ * world_fork.c and world_mpi.c. In a build without MPI, world_nompi.c replaces
+ * world_mpi.c. A world of one process has no body.
  */
 struct world_ops {
-    const char *kind; /* Kind of its exchanges, see struct comm. */
+    /* Kind of the exchanges in this world; see struct comm. */
+    const char *kind;
     void (*close)(struct world *world);
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, bool sleeps, struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
     /* `start` begins to move blocks in host memory. Each process moves the
-     * blocks that its rank sends or receives. All of them have moved when
-     * `finish` returns. */
+     * blocks that its rank sends or receives. When `finish` returns, all blocks
+     * have moved. */
     int (*start)(struct world *world, const struct comm_block *blocks,
                  size_t n_blocks, struct err *err);
     int (*finish)(struct world *world, struct err *err);
 };
 
-/* Returns the number of processes that a launcher started together; 1 if no
- * launcher did. */
+/* Returns the number of processes that a launcher (mpirun, srun) started
+ * together with this one, itself included. Returns 1 if no launcher started
+ * it. */
 uint32_t world_launched_size(void);
-/* launched: number of processes in the launcher's variables, > 1. */
+/* Opens a world over MPI. launched: number of processes according to the
+ * launcher's variables in the environment, > 1. */
 int world_open_mpi(struct world **out, uint32_t launched,
                    struct err *err) MUST_CHECK;
 
-/* Opens the body for a world of processes with one GPU each. `shape` is copied,
- * except kind, start and close. */
+/* Opens the NCCL body, for a world of processes with one GPU each. All members
+ * of `shape` are copied, except kind, start and close. */
 int comm_open_nccl(struct comm **out, const struct comm *shape,
                    struct err *err) MUST_CHECK;
 

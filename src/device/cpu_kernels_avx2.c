@@ -24,8 +24,8 @@ static inline void vec_store(void *pos, vec value, int half)
         _mm256_storeu_ps(pos, value);
 }
 
-/* Loads a tail. Widths are multiples of 4, so a tail is a whole vec or its
- * lower half. */
+/* Loads the last lanes of a row (a tail). Widths are multiples of 4, so a tail
+ * is a whole vec or its lower half. */
 static inline vec vec_load_tail(const char *pos, int half, unsigned n_lanes)
 {
     __m128 low;

@@ -15,8 +15,8 @@ static inline vec vec_load(const char *pos, int half)
                 : _mm512_loadu_ps(pos);
 }
 
-/* Converts 16 floats to fp16. gcc's plain form of this intrinsic does not pass
- * -Wsign-conversion at -O0. */
+/* Converts 16 floats to fp16. This is the masked form of the intrinsic: gcc's
+ * unmasked form gives a -Wsign-conversion warning at -O0. */
 static inline __m256i vec_halves(vec value)
 {
     return _mm512_maskz_cvtps_ph((__mmask16)0xffffu, value,
@@ -35,8 +35,8 @@ static inline __m256 load_8(const char *pos, int half)
                 : _mm256_loadu_ps((const float *)pos);
 }
 
-/* Loads a tail without a masked load. A masked load would also wait for the
- * next cache line, which has not been prefetched. */
+/* Loads the last lanes of a row (a tail), without a masked load. A masked load
+ * would also wait for the next cache line, which has not been prefetched. */
 static inline vec vec_load_tail(const char *pos, int half, unsigned n_lanes)
 {
     switch (n_lanes) {
@@ -52,9 +52,9 @@ static inline vec vec_load_tail(const char *pos, int half, unsigned n_lanes)
     }
 }
 
-/* Stores a tail without a masked store. The loads that follow a masked store
- * would wait until it is in the cache. This doubled the time for rows of 4 or 8
- * columns. */
+/* Stores the last lanes of a row (a tail), without a masked store. Loads that
+ * follow a masked store of the same data would wait until the data are in the
+ * cache. This doubled the time for rows of 4 or 8 columns. */
 static inline void vec_store_tail(void *pos, vec value, int half,
                                   unsigned n_lanes)
 {

@@ -7,7 +7,8 @@
 #define LANES 4
 #define MAX_VECS 8
 
-/* Vector of four floats, in whatever registers the compiler has. */
+/* Vector of four floats. The compiler maps it to the registers that the CPU
+ * has. */
 typedef float vec __attribute__((vector_size(16)));
 
 static inline vec vec_load(const char *pos, int half)
@@ -38,7 +39,8 @@ static inline void vec_store(void *pos, vec value, int half)
     }
 }
 
-/* Loads a tail. Widths are multiples of 4, so a tail is a whole vec. */
+/* Loads the last lanes of a row (a tail). Widths are multiples of 4, so a tail
+ * is a whole vec. */
 static inline vec vec_load_tail(const char *pos, int half, unsigned n_lanes)
 {
     (void)n_lanes;

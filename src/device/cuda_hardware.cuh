@@ -5,15 +5,15 @@
 #include <cuda_runtime.h>
 
 /* Hardware instructions that only nvcc knows. The rest of each .cu file is C++
- * that a host compiler accepts too. tests/emulator/device has the other version
- * of this file. */
+ * that a host compiler accepts too. Tests on a host replace this file by the
+ * one in tests/emulator/device. */
 
-/* Declares type name[], 16-byte aligned, as long as the launch's
- * shared_bytes. */
+/* Declares the array name[] of this type in shared memory, 16-byte aligned. Its
+ * size is the parameter shared_bytes of the launch. */
 #define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 
-/* Returns the time in nanoseconds, the same on all multiprocessors, in steps of
- * up to 1 us. */
+/* Returns the GPU's time in nanoseconds. It is the same on all multiprocessors
+ * and advances in steps of up to 1 us. */
 static __device__ inline unsigned long long globaltimer_ns(void)
 {
     unsigned long long now;
@@ -22,7 +22,7 @@ static __device__ inline unsigned long long globaltimer_ns(void)
     return now;
 }
 
-/* Starts to load an address's cache line into the L2 cache. */
+/* Starts to load the cache line at this address into the L2 cache. */
 static __device__ inline void prefetch_l2(const void *pos)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(pos));

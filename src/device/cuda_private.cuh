@@ -8,8 +8,8 @@
 #include <cuda_runtime.h>
 
 /* Declarations shared by the files of the CUDA body. All work of a device goes
- * through its one stream, in order. An error of queued work shows up where the
- * host next waits. */
+ * through one CUDA stream, in order. If queued work fails, the error is
+ * reported by the next function that waits for the GPU. */
 
 struct hold;
 struct nvml;
@@ -20,21 +20,24 @@ struct device_cuda {
     cudaStream_t stream;               /* owned */
     cudaEvent_t marks[DEVICE_N_MARKS]; /* owned */
     unsigned n_sms;
-    /* Memory that a flush reads, at least twice the last-level cache; owned. */
+    /* Memory that device_flush reads, at least twice the size of the last-level
+     * cache; owned. */
     void *d_flush;
     size_t flush_bytes;
-    /* One word for results that nobody reads. Kernels store to it so that the
-     * compiler keeps the computation. Owned. */
+    /* One word of device memory for results that nobody reads. Kernels store to
+     * it so that the compiler does not remove the computation. Owned. */
     unsigned *d_sink;
-    /* Host memory mapped into the GPU: both pointers to it; owned. */
+    /* Host memory that is mapped into the GPU (device_hold). `hold` is its
+     * address on the host, `d_hold` its address on the GPU. Owned. */
     struct hold *hold, *d_hold;
-    unsigned n_holds; /* ticket of the last hold */
+    unsigned n_holds; /* number of holds so far; the ticket of the last hold */
     bool is_held;
-    bool never_holds; /* NEUROSHARD_NO_HOLD, see neuroshard(1) */
+    bool never_holds; /* set by NEUROSHARD_NO_HOLD, see neuroshard(1) */
     double held_since_ms;
-    struct nvml *nvml; /* owned; NULL if missing */
-    /* Buffer for work that is queued before the buffer's next use. It is kept,
-     * because allocating and freeing wait for the GPU. */
+    struct nvml *nvml; /* owned; NULL if NVML is missing */
+    /* Temporary buffer for queued work; later queued work may use it again. The
+     * buffer is kept, because allocating and freeing memory wait for the
+     * GPU. */
     struct device_region workspace;
 };
 
@@ -43,8 +46,9 @@ static inline struct device_cuda *device_cuda_of(struct device *device)
     return (struct device_cuda *)device;
 }
 
-/* Returns 0 if the status is a success. Otherwise returns -1 and sets
- * ERR_DEVICE with the text of the call and CUDA's message. */
+/* Checks the status that a CUDA call returned. Returns 0 if the status is a
+ * success. Otherwise returns -1 and sets ERR_DEVICE with the text of the call
+ * and CUDA's message. */
 int cuda_check(cudaError_t status, const char *call,
                struct err *err) MUST_CHECK;
 #define CUDA(call, err) cuda_check((call), #call, (err))
@@ -66,13 +70,14 @@ static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
                               static_cast<Arguments &&>(arguments)...);
 }
 
-/* Returns the blocks of CUDA_BLOCK threads to launch: as many as all
- * multiprocessors hold at once, but at most as n_threads need, and at least
- * 1. */
+/* Returns the number of blocks of CUDA_BLOCK threads to launch for n_threads
+ * threads. It is the number of blocks that all multiprocessors hold at the same
+ * time, or fewer if fewer are enough for n_threads, but at least 1. */
 #define CUDA_BLOCK 256u
 unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads);
-/* For grids whose threads share items in strides: a thread's first item
- * (grid_first) and the distance to its next one (grid_step). */
+/* Two functions for kernels in which the threads of the grid share a list of
+ * items. Each thread starts with item grid_first() and then advances by
+ * grid_step() items. */
 static __device__ inline uint64_t grid_first(void)
 {
     return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -83,7 +88,8 @@ static __device__ inline uint64_t grid_step(void)
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* Launches cuda_n_blocks blocks, whose threads share n items in strides. */
+/* Launches a kernel with as many blocks as cuda_n_blocks returns. The threads
+ * share n items: each starts at grid_first() and advances by grid_step(). */
 template <typename... Parameters, typename... Arguments>
 static inline cudaError_t launch_over(const struct device_cuda *cuda,
                                       uint64_t n, void (*kernel)(Parameters...),
@@ -94,12 +100,14 @@ static inline cudaError_t launch_over(const struct device_cuda *cuda,
 }
 
 /*
- * CUB's algorithms. They take long to compile and are therefore in cub_cuda.cu.
- * As in CUB, a call with d_temp NULL only stores in *temp_bytes the scratch
- * that the call needs.
+ * Algorithms of the CUB library. They take long to compile and are therefore in
+ * a file of their own, cub_cuda.cu. A call with d_temp NULL does not run the
+ * algorithm. It only stores in *temp_bytes the size of the scratch memory that
+ * the algorithm needs, as in CUB.
  */
 
-/* Returns how many low bits differ among keys below n, at least 1. */
+/* Returns the number of low bits in which keys below n can differ, at least
+ * 1. */
 static inline unsigned cuda_key_bits(uint64_t n)
 {
     unsigned bits = 1;
@@ -109,11 +117,11 @@ static inline unsigned cuda_key_bits(uint64_t n)
     return bits;
 }
 
-/* Sorts n < 2^32 pairs by bits [0, n_bits) of the keys; the sort is stable. Its
- * d_temp and temp_bytes are those in `pairs`. */
+/* Sorts n < 2^32 pairs by bits [0, n_bits) of their keys. The sort is stable.
+ * The scratch memory is given by d_temp and temp_bytes in `pairs`. */
 int cuda_sort_pairs(struct device_cuda *cuda, struct device_pairs *pairs,
                     uint64_t n, unsigned n_bits, struct err *err) MUST_CHECK;
-/* Replaces each value by the sum of the values before it. */
+/* Replaces each of n values by the sum of the values before it. */
 int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
                        void *d_temp, size_t *temp_bytes,
                        struct err *err) MUST_CHECK;

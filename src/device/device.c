@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <sys/utsname.h>
 
-/* Share of the highest clock seen on this device below which measurements are
- * flagged. The clock that the manufacturer promises is no reference, because a
- * data centre may have set a lower limit for good. */
+/* A measurement is flagged as throttled if the clock is below this share of the
+ * highest clock seen on the device. The clock that the manufacturer promises
+ * cannot be the reference, because a data centre may have permanently set a
+ * lower limit. */
 #define FULL_CLOCK_FRAC 0.75
 
-/* Floats that device_set uploads from the host. */
+/* Number of floats that device_set uploads from the host; it copies the rest on
+ * the device. */
 #define SET_FLOATS ((uint64_t)1 << 16)
 
 #define DEVICE_ENTRY(id, name) {device_open_##name, device_count_##name},
@@ -41,7 +43,7 @@ int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
     if (uname(&system))
         return 0;
     snprintf(facts->host, sizeof facts->host, "%.79s", system.nodename);
-    if (device_is_host(*out)) /* a CPU's driver is the operating system */
+    if (device_is_host(*out)) /* the driver of a CPU is the operating system */
         snprintf(facts->driver, sizeof facts->driver, "%.20s %.50s",
                  system.sysname, system.release);
     return 0;
@@ -163,8 +165,8 @@ int device_fill_window(struct device *device, void *d_dst,
     return device->ops->fill(device, d_dst, window, err);
 }
 
-/* Uploads the first floats and fills the others with copies of those before
- * them. */
+/* Uploads the first floats from the host. The other floats are filled with
+ * copies of the floats before them. */
 int device_set(struct device *device, float *d_dst, uint64_t n, float value,
                struct err *err)
 {
@@ -237,8 +239,8 @@ void device_health(const struct device *device, struct sample_health *health)
         device->ops->health(device, health);
 }
 
-/* Only the clock after the measurement counts: before it, an idle device may
- * not have woken up. */
+/* Only the clock after the measurement is compared. Before the measurement, the
+ * device may have been idle with a low clock. */
 bool device_was_throttled(struct device *device,
                           const struct sample_health *before,
                           const struct sample_health *after)

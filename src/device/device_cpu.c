@@ -14,7 +14,7 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define SMALL_PAGE ((size_t)4096)
-/* Bytes of one task that touches, fills or copies memory. */
+/* Bytes that one task touches, fills or copies. */
 #define PIECE_BYTES ((size_t)1 << 20)
 
 static void cpu_close(struct device *device)
@@ -25,9 +25,9 @@ static void cpu_close(struct device *device)
     mem_free(cpu);
 }
 
-/* Reads the number after `key` in a file of lines "key number", or the first
- * number of the file if the key is empty. Returns `otherwise` if there is no
- * such number. */
+/* Reads a number from a file of lines "key number". Returns the number after
+ * `key`, or the first number of the file if `key` is empty. Returns `otherwise`
+ * if the file or the number does not exist. */
 static uint64_t read_number(const char *path, const char *key,
                             uint64_t otherwise)
 {
@@ -52,8 +52,8 @@ static uint64_t read_number(const char *path, const char *key,
     return value;
 }
 
-/* Returns the memory that the machine has available, but at most as much as the
- * process's control group still allows. */
+/* Returns the bytes of memory that are available on the machine, but at most as
+ * many as the process's control group still allows. */
 static uint64_t cpu_free_bytes(const struct device *device)
 {
     uint64_t machine = read_number("/proc/meminfo", "MemAvailable:", 0) << 10;
@@ -74,8 +74,8 @@ static void touch_piece(void *ctx, uint64_t begin, uint64_t end,
         *((volatile char *)ctx + pos) = 0;
 }
 
-/* Maps whole pages. If they fill a huge page, they start at a huge page's
- * boundary. */
+/* Maps whole pages of memory. If n_bytes are at least one huge page, the memory
+ * starts at the boundary of a huge page. */
 static void *map_pages(size_t n_bytes)
 {
     size_t slack = n_bytes >= HUGE_PAGE ? HUGE_PAGE : 0, before;
@@ -122,8 +122,8 @@ static void cpu_free(struct device *device, void *d_ptr, size_t n_bytes)
 
 struct copy_job {
     const struct device_copy *copies;
-    /* Pieces of the longest copy; tasks beyond the end of a shorter one do
-     * nothing. */
+    /* Number of pieces of the longest copy. Shorter copies have fewer pieces;
+     * tasks beyond their end do nothing. */
     size_t n_pieces;
 };
 
@@ -168,8 +168,8 @@ struct fill_job {
 
 #define FILL_ELEMENTS (PIECE_BYTES / sizeof(float))
 
-/* Fills elements [at, at + n) of the matrix with consecutive values, from index
- * `first` on. */
+/* Fills elements [at, at + n) of the matrix. They get the values that
+ * device_fill gives to the indices from `first` on. */
 static void fill_run(const struct fill_job *job, uint64_t pos, uint64_t first,
                      uint64_t n)
 {
@@ -198,7 +198,8 @@ static void fill_piece(void *ctx, uint64_t pos, uint64_t end, unsigned thread)
         uint64_t row = pos / window->width, column = pos % window->width;
         uint64_t n_run = end - pos;
 
-        /* If the stride is the width, all rows form one long row. */
+        /* If stride and width are equal, all rows together form one long
+         * row. */
         if (window->stride != window->width)
             n_run = min_u64(window->width - column, n_run);
         fill_run(job, pos, window->first + row * window->stride + column,
@@ -259,9 +260,10 @@ static int cpu_elapsed(struct device *device, unsigned from, unsigned to,
     return 0;
 }
 
-/* Functions of a CPU. Its work is done when a function returns, so there is no
- * `wait`. Its caches are displaced by the index sets that take turns, so there
- * is no `flush`. */
+/* Functions of the CPU body. There is no `wait`, because a CPU's work is done
+ * when a function returns. There is no `flush`, because benchmarks rotate
+ * between several index sets, which displace each other from the CPU's
+ * caches. */
 static const struct device_ops CPU_OPS = {
     .close = cpu_close,
     .free_bytes = cpu_free_bytes,

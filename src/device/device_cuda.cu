@@ -12,15 +12,16 @@
 
 #define HOLD_NS 10000000000ull
 #define DELAY_NS 200000ull
-/* A flush reads this many times the size of the last-level cache, because some
- * of it is hit while the rest is still being replaced. */
+/* device_flush reads this many times the size of the last-level cache. Once the
+ * size would not be enough, because some of the reads hit the cache while old
+ * data are still being replaced. */
 #define FLUSH_CACHES 4
 
 int cuda_check(cudaError_t status, const char *call, struct err *err)
 {
     if (status == cudaSuccess)
         return 0;
-    cudaGetLastError(); /* clears errors that can be cleared */
+    cudaGetLastError(); /* clears the error, if it can be cleared */
     return err_set(err, ERR_DEVICE, "%s failed: %s", call,
                    cudaGetErrorString(status));
 }
@@ -33,8 +34,9 @@ unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads)
     return (unsigned)max_u64(min_u64(needed, most), 1);
 }
 
-/* Host memory that the GPU reads. Held work goes on once `released` reaches the
- * ticket that it waits for, or after a time limit. */
+/* Host memory that the GPU reads to know whether held work may start. Each hold
+ * has a number, its ticket. The work behind it starts when `released` reaches
+ * its ticket, or after a time limit. */
 struct hold {
     volatile unsigned released;
 };
@@ -49,8 +51,8 @@ static __global__ void hold_kernel(const struct hold *hold, unsigned ticket,
         __nanosleep(100);
 }
 
-/* Lets held work go on. Every function that waits for the GPU must call it, or
- * it would wait forever. */
+/* Lets the GPU start held work. Every function that waits for the GPU must call
+ * this function first. Otherwise it would wait forever. */
 static void let_go(struct device_cuda *cuda)
 {
     cuda->is_held = false;
@@ -75,8 +77,8 @@ static int cuda_hold(struct device *device, struct err *err)
     return 0;
 }
 
-/* Queues a hold kernel with a ticket that is never released, so that it ends by
- * its time limit. */
+/* Queues a hold kernel with a ticket that is never released. The kernel
+ * therefore ends by its time limit. */
 static int cuda_delay(struct device *device, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
@@ -144,7 +146,7 @@ static __global__ void flush_kernel(const uint4 *data, uint64_t n,
 
         sum += part.x ^ part.y ^ part.z ^ part.w;
     }
-    if (sum == 1) /* never true, but nvcc cannot know */
+    if (sum == 1) /* never true, but nvcc cannot know it */
         *sink = sum;
 }
 
@@ -202,8 +204,8 @@ static int cuda_transfer(struct device *device, void *dst, const void *src,
     return cuda_wait(device, err);
 }
 
-/* Copies per launch, limited by the 4 KiB that a kernel's arguments can
- * hold. */
+/* Largest number of copies per launch. The list of copies must fit the 4 KiB
+ * that the arguments of a kernel can have. */
 #define MAX_COPIES 128
 struct copy_list {
     struct device_copy copies[MAX_COPIES];
@@ -220,8 +222,8 @@ static __device__ void copy_words(const struct device_copy *copy)
         dst[i] = src[i];
 }
 
-/* Row y of the grid makes copy y, in the longest words that fit its size and
- * its addresses. */
+/* Executes copy y in row y of the grid. Uses the longest words that its size
+ * and its addresses allow. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     copy_kernel(const struct copy_list list)
 {
@@ -313,7 +315,8 @@ static void cuda_health(const struct device *device,
         nvml_health(cuda->nvml, health);
 }
 
-/* Closes a device, including one that was opened only halfway. */
+/* Closes a device. This may be a device that cuda_open has opened only
+ * halfway. */
 static void cuda_close(struct device *device)
 {
     struct device_cuda *cuda = device_cuda_of(device);
@@ -334,8 +337,8 @@ static void cuda_close(struct device *device)
     mem_free(cuda);
 }
 
-/* C++17 has no designated initialisers: these are in the order of struct
- * device_ops. */
+/* The functions of the CUDA body. C++17 has no designated initialisers, so they
+ * must be in the order of struct device_ops. */
 static const struct device_ops CUDA_OPS = {
     cuda_close,
     cuda_free_bytes,
@@ -364,9 +367,10 @@ static const struct device_ops CUDA_OPS = {
     lookup_cuda_apply_dense,
 };
 
-/* Counts the GPUs. First makes CUDA load all kernels at once rather than at
- * their first launch, whatever the environment prefers. Loading a kernel may
- * wait for the GPU, which may be waiting for device_release. */
+/* Counts the GPUs. Before, it makes CUDA load all kernels at once and not at
+ * their first launch, regardless of the setting in the environment. Loading a
+ * kernel during a timed section could block forever: it may wait for the GPU,
+ * and the GPU may wait for device_release. */
 static cudaError_t count_devices(int *n)
 {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -378,13 +382,14 @@ unsigned device_count_cuda(void)
     int n = 0;
 
     if (count_devices(&n) != cudaSuccess) {
-        cudaGetLastError(); /* no driver or no GPU: not an error here */
+        cudaGetLastError(); /* no driver or no GPU; this is no error here */
         return 0;
     }
     return n > 0 ? (unsigned)n : 0;
 }
 
-/* Stores the facts about the device; NVML may be missing. */
+/* Stores the facts about the device (struct device_facts). NVML, the driver's
+ * management library, may be missing. */
 static int describe(struct device_cuda *cuda, struct err *err)
 {
     struct cudaDeviceProp properties;
@@ -437,11 +442,13 @@ static int open_all(struct device_cuda *cuda, struct err *err)
         CUDA(cudaMemsetAsync(cuda->d_flush, 0, cuda->flush_bytes, cuda->stream),
              err))
         return -1;
-    /* This first launch shows whether this build has code for this GPU. */
+    /* The first kernel launch. It fails if this build has no code for this
+     * GPU. */
     return cuda_flush(&cuda->base, err) || cuda_wait(&cuda->base, err) ? -1 : 0;
 }
 
-/* Checks that GPU `ordinal` exists; if not, the error has the reason. */
+/* Checks that GPU number `ordinal` exists. If not, sets the error with the
+ * reason. */
 static int find_gpu(unsigned ordinal, struct err *err)
 {
     int n = 0, driver = 0, runtime = 0;
@@ -459,7 +466,8 @@ static int find_gpu(unsigned ordinal, struct err *err)
     if (!driver)
         return err_set(err, ERR_DEVICE,
                        "this machine has no NVIDIA driver that works");
-    /* The driver is older than the CUDA that this program was built with. */
+    /* The GPU's driver is older than the CUDA version with which this program
+     * was built. */
     return err_set(err, ERR_DEVICE,
                    "its driver is made for CUDA up to %d.%d and this program "
                    "for %d.%d: take a newer driver, or build with a CUDA "

@@ -10,9 +10,9 @@ EXTERN_C_BEGIN
 
 /*
  * Functions that each body (CPU, CUDA) of this folder implements. Only files of
- * this folder include this header. The device-independent front (device.c,
- * lookup.c, alltoall.c) has checked the arguments. Pointers are as documented
- * at the front's functions.
+ * this folder include this header. The caller is the device-independent front
+ * (device.c, lookup.c, alltoall.c), which has already checked the arguments.
+ * Pointer arguments are documented in the headers of the front.
  */
 
 /* One copy within the device's memory. The two regions do not overlap. */
@@ -22,12 +22,13 @@ struct device_copy {
     size_t n_bytes;
 };
 
-/* Pairs of key and value, and the buffers needed to sort them. */
+/* Pairs of key and value, two buffers for them, and the scratch needed to sort
+ * them. */
 struct device_pairs {
-    void *d_keys[2];       /* uint32_t or uint64_t; [n] each */
-    uint32_t *d_values[2]; /* [n] each */
+    void *d_keys[2];       /* each uint32_t[n] or uint64_t[n] */
+    uint32_t *d_values[2]; /* each uint32_t[n] */
     unsigned key_bytes;    /* 4 or 8 */
-    /* Index, 0 or 1, of the buffers that hold the pairs; a sort may change
+    /* Index, 0 or 1, of the buffers that hold the pairs now; a sort may change
      * it. */
     unsigned current;
     void *d_temp; /* scratch of a GPU's sort */
@@ -44,20 +45,21 @@ static inline void device_part_pairs(struct device_pairs *pairs,
     pairs->d_temp = device_part(parts, pairs->temp_bytes);
 }
 
-/* One run of a probe, on memory that probe.c has prepared. */
+/* One run of a probe (struct probe). probe.c has prepared its memory. */
 struct probe_job {
     const struct probe *probe;
-    void *d_src;               /* READ, COPY, GATHER: [n_bytes] */
-    void *d_dst;               /* COPY: [n_bytes] */
-    void *d_indices;           /* GATHER: uint32_t [n], rows of d_src */
-    struct device_pairs pairs; /* SORT: input in buffers 0 */
-    void *d_scratch;           /* [scratch_bytes], as probe_scratch requested */
+    void *d_src;     /* source of READ, COPY, GATHER: [n_bytes] */
+    void *d_dst;     /* destination of COPY: [n_bytes] */
+    void *d_indices; /* GATHER: uint32_t [n], numbers of rows of d_src */
+    /* SORT: the input is in d_keys[0], d_values[0] */
+    struct device_pairs pairs;
+    void *d_scratch; /* [scratch_bytes], as probe_scratch requested */
     size_t scratch_bytes;
 };
 
-/* Types of the functions that have a file of their own in each body. */
-/* Sets job->scratch_bytes and job->pairs.temp_bytes, the memory that the job
- * needs in addition to the data and the pairs. */
+/* Types of those functions that each body implements in a file of its own. */
+/* Sets job->scratch_bytes and job->pairs.temp_bytes: the memory that the job
+ * needs in addition to its source, destination, indices and pairs. */
 typedef int probe_scratch_fn(struct device *device, struct probe_job *job,
                              struct err *err);
 typedef int probe_run_fn(struct device *device, const struct probe_job *job,
@@ -70,9 +72,9 @@ typedef int stream_measure_fn(struct device *device,
                               const struct stream *streams, uint32_t n_streams,
                               const uint32_t *d_indices,
                               struct sample_table *tables, struct err *err);
-/* Copies `shape` but not the tables that it points to. It becomes the first
- * member of the body's own struct, and the body adds its own members after
- * it. */
+/* Makes a lookup in the body's own struct. The first member of that struct is a
+ * copy of `shape`, and the body adds its own members after it. The tables that
+ * `shape` points to are not copied. */
 typedef int lookup_open_fn(struct lookup **out, const struct lookup *shape,
                            struct err *err);
 typedef void lookup_close_fn(struct lookup *lookup);
@@ -89,14 +91,15 @@ typedef int lookup_apply_dense_fn(struct device *device,
                                   enum optimizer optimizer, struct err *err);
 
 struct device_ops {
-    /* Closes the device. device_close has freed all allocated blocks before. */
+    /* Closes the device. All memory blocks have been freed by device_close
+     * before it calls this function. */
     void (*close)(struct device *device);
     uint64_t (*free_bytes)(const struct device *device);
     int (*alloc)(struct device *device, void **d_ptr, size_t n_bytes,
                  struct err *err);
-    /* n_bytes: the size that was allocated */
+    /* Frees a block. n_bytes: the size with which it was allocated. */
     void (*free)(struct device *device, void *d_ptr, size_t n_bytes);
-    /* Copies between host and device, in either direction. */
+    /* Copies n_bytes between host and device, in either direction. */
     int (*transfer)(struct device *device, void *dst, const void *src,
                     size_t n_bytes, struct err *err);
     int (*copy)(struct device *device, const struct device_copy *copies,
@@ -105,8 +108,8 @@ struct device_ops {
                 const struct fill_window *window, struct err *err);
     int (*add)(struct device *device, float *d_sum, const float *d_part,
                uint64_t n, struct err *err);
-    /* The six functions from here to `health` are NULL if there is nothing to
-     * do. */
+    /* The six functions `wait`, `hold`, `release`, `delay`, `flush` and
+     * `health` may be NULL in a body that has nothing to do in them. */
     int (*wait)(struct device *device, struct err *err);
     int (*hold)(struct device *device, struct err *err);
     int (*release)(struct device *device, struct err *err);
@@ -132,26 +135,28 @@ struct device_block {
     size_t n_bytes;
 };
 
-/* Sets the error of `alloc` for n_bytes that do not fit. Returns -1. */
+/* Sets the error message that `alloc` reports if n_bytes do not fit into the
+ * device's memory. Returns -1. */
 int device_is_full(const struct device *device, size_t n_bytes,
                    struct err *err) MUST_CHECK;
 
-/* First member of each body's own struct. */
+/* First member of the struct with which the CPU or CUDA body represents a
+ * lookup. */
 struct lookup {
     struct device *device;       /* not owned */
     struct lookup_table *tables; /* owned by lookup.c */
     uint32_t n_tables;
     uint32_t batch;
-    uint32_t out_dim; /* sum of dims */
+    uint32_t out_dim; /* sum of the dims of all tables */
     uint32_t max_dim;
     uint64_t max_lookups;
     enum optimizer optimizer;
     enum precision output;
 };
 
-/* Declares the functions of one body: the functions that open and count its
- * devices, which device_nocuda.c defines too, and those members of struct
- * device_ops that have files of their own. */
+/* Declares the functions of one body: device_open_NAME, device_count_NAME
+ * (device_nocuda.c defines these two in a build without CUDA), and the members
+ * of struct device_ops that are implemented in files of their own. */
 #define DEVICE_BODY(id, name)                                     \
     int device_open_##name(struct device **out, unsigned ordinal, \
                            unsigned n_threads, struct err *err);  \

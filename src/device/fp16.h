@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* IEEE binary16 conversions on the host, with the same bits as the F16C
- * instructions. */
+/* Conversions between float and IEEE binary16 (fp16) on the host. The results
+ * have the same bits as those of the F16C instructions. */
 
 static inline float fp16_to_float(uint16_t half)
 {
@@ -14,12 +14,12 @@ static inline float fp16_to_float(uint16_t half)
     uint32_t magnitude = half & 0x7fff, bits;
     float value;
 
-    if (magnitude >= 0x7c00) { /* infinity, or NaN made quiet */
+    if (magnitude >= 0x7c00) { /* infinity or NaN; a NaN becomes a quiet one */
         bits = magnitude << 13 | 0x7f800000u;
         bits |= magnitude > 0x7c00 ? 0x400000u : 0;
     } else if (magnitude >= 0x400) {
         bits = (magnitude << 13) + 0x38000000u;
-    } else { /* zero and subnormals: an exact product */
+    } else { /* zero or subnormal: the product is exact */
         value = (float)magnitude * 0x1p-24f;
         memcpy(&bits, &value, sizeof bits);
     }
@@ -28,7 +28,7 @@ static inline float fp16_to_float(uint16_t half)
     return value;
 }
 
-/* Rounds to nearest, ties to even. */
+/* Converts a float to fp16. Rounds to nearest, ties to even. */
 static inline uint16_t fp16_from_float(float value)
 {
     uint32_t bits, sign, magnitude;
@@ -42,7 +42,7 @@ static inline uint16_t fp16_from_float(float value)
     if (magnitude >= 0x477ff000u) /* 65520 and above */
         return (uint16_t)(sign | 0x7c00);
     if (magnitude < 0x38800000u) {
-        /* Below 2^-14: adding 0.5 lets the adder round at 2^-24. */
+        /* A value below 2^-14: adding 0.5 lets the adder round at 2^-24. */
         memcpy(&shifted, &magnitude, sizeof shifted);
         shifted += 0.5f;
         memcpy(&bits, &shifted, sizeof bits);

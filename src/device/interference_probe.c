@@ -13,16 +13,17 @@
 
 #define N_ROWS 200000
 #define DIM 64
-/* Samples per batch. A GPU executes a series of short kernels at any batch
- * size. */
+/* Samples per batch, on a CPU and on a GPU. The batch size does not matter for
+ * a GPU's check, which is a series of short kernels at any batch size. */
 #define CPU_BATCH 8192
 #define CUDA_BATCH 1024
 #define N_SETS 4
-#define N_WARM_UP N_SETS /* timed steps are warm, whatever ran before */
+#define N_WARM_UP N_SETS /* makes timed steps warm, whatever ran before */
 #define N_STEPS 7
 #define N_FIRST_CHECKS 10
 #define LEARNING_RATE 1e-6f
-/* A check is disturbed if it takes this many times as long as the best one. */
+/* A check counts as disturbed if it takes this many times as long as the
+ * fastest check. */
 #define DISTURBED 1.25
 #define PAUSE_MS 100
 #define PATIENCE_MS 2000.0
@@ -32,16 +33,18 @@ struct interference_probe {
     struct device *device; /* not owned */
     uint32_t batch;
     struct lookup *lookup;
-    void *d_block; /* All device memory: the weights, then the arrays below. */
+    /* All device memory of the probe: the weights, then the arrays below. */
+    void *d_block;
     float *d_grad, *d_out;
     struct lookup_batch sets[N_SETS];
     double best_ms;
-    double taught_ms; /* best time that the sink has; 0: none */
-    double last_ms;   /* time of the check before the measurement */
+    double taught_ms; /* best time that the sink knows; 0 if none */
+    double last_ms;   /* time of the latest check */
     double opened_ms, waited_ms;
 };
 
-/* Draws the index sets: one lookup per sample, uniform over the rows. */
+/* Draws the index sets of the check: one lookup per sample, uniform over the
+ * rows. */
 static int draw_sets(struct interference_probe *interference,
                      uint64_t *d_offsets, struct err *err)
 {
@@ -100,8 +103,8 @@ static int step(struct interference_probe *interference, unsigned number,
 {
     const struct lookup_batch *set = &interference->sets[number % N_SETS];
 
-    /* Warm-up steps are not held: they may have to load kernels, and loading
-     * waits for the device. */
+    /* Warm-up steps are not held (device_hold). They may have to load kernels,
+     * and loading a kernel waits for the GPU. */
     if ((number >= N_WARM_UP && device_hold(interference->device, err)) ||
         device_mark(interference->device, 0, err) ||
         lookup_forward(interference->lookup, set, interference->d_out, err) ||
@@ -113,7 +116,7 @@ static int step(struct interference_probe *interference, unsigned number,
     return device_elapsed(interference->device, 0, 1, ms, err);
 }
 
-/* Measures some steps; their median is the time of the check. */
+/* Runs one check: measures some steps and takes their median time. */
 static int check(struct interference_probe *interference, struct err *err)
 {
     double ms[N_WARM_UP + N_STEPS];

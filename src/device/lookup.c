@@ -16,8 +16,8 @@ static bool is_precision(enum precision precision)
     return precision == PRECISION_FP32 || precision == PRECISION_FP16;
 }
 
-/* Returns true if a table conforms to lookup.h. out_dim: columns of the
- * output. */
+/* Returns true if a table meets the conditions of lookup.h. out_dim: number of
+ * columns of the output. */
 static bool is_table(const struct lookup_table *table, uint64_t out_dim,
                      enum optimizer optimizer)
 {
@@ -28,8 +28,8 @@ static bool is_table(const struct lookup_table *table, uint64_t out_dim,
            (table->d_state || optimizer == OPTIMIZER_SGD);
 }
 
-/* Checks the description of the tables, and adds the members that follow from
- * their columns. */
+/* Checks the description of the tables. Sets the members of `shape` that are
+ * computed from the tables' columns. */
 static int check_shape(struct lookup *shape, struct err *err)
 {
     uint64_t out_dim = 0;

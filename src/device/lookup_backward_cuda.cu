@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
-/* Indices that a lane loads at the same time. */
+/* Number of indices that a lane loads at the same time. */
 #define N_IN_FLIGHT 4
 
-/* Returns how many of the bag ends that 32 neighbouring lanes hold lie at or
- * before lookup i. */
+/* Returns how many of 32 bag ends are <= i, the number of a lookup. Each lane
+ * of the warp holds one bag end, in ascending order. */
 static __device__ uint32_t count_ended(uint64_t end, uint64_t i)
 {
     uint32_t n = 0;
@@ -29,8 +29,9 @@ static __device__ inline void put_pair(const struct backward_job &job,
     job.bags[pos] = bag;
 }
 
-/* Lists the lookups of 32 bags of one table per warp, whatever the sizes of the
- * bags: each lane finds its lookup's bag among their ends. */
+/* Lists the lookups of all bags. Each warp lists those of 32 bags of one table.
+ * To divide the work evenly, whatever the sizes of the bags, each lane takes
+ * some lookups and finds the bag of each among the 32 bag ends. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     lookup_linearise_kernel(struct backward_job job)
 {
@@ -96,8 +97,8 @@ static struct backward_job job_of(const struct lookup_cuda *self,
     return job;
 }
 
-/* Runs phases of a backward. The kernels of the third phase, LOOKUP_UPDATE, are
- * in lookup_pieces_cuda.cu and lookup_update_cuda.cu. */
+/* Runs the given phases of a backward. The kernels of the third phase,
+ * LOOKUP_UPDATE, are in lookup_pieces_cuda.cu and lookup_update_cuda.cu. */
 int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
                          const struct lookup_batch *batch, const void *d_grad,
                          float learning_rate, struct err *err)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Body of the kernels in cpu_kernels.h. Each cpu_kernels_ISA.c includes it
- * once. Before, it defines:
+ * Implementation of the kernels in cpu_kernels.h. Each file cpu_kernels_ISA.c
+ * includes this file once, after it has defined:
  *
  *     KERNELS       the name of its struct cpu_kernels
  *     LANES         floats in a vec: 4, 8 or 16
- *     MAX_VECS      sums that its registers hold, at most 16
+ *     MAX_VECS      number of vecs of sums that fit its registers, at most 16
  *     vec           a vector of LANES floats; operators work lane by lane
  *     vec_load(at, half), vec_store(at, value, half)
- *     vec_load_tail(..., n_lanes), vec_store_tail(..., n_lanes): the same for
- *                   1 .. LANES lanes, a multiple of 4; absent lanes load as
- *                   zero
+ *     vec_load_tail(..., n_lanes), vec_store_tail(..., n_lanes): load or store
+ *                   only the first 1 .. LANES lanes, a multiple of 4; the other
+ *                   lanes load as zero
  *
- * `half` means that memory holds fp16.
+ * `half` means that memory holds fp16; registers always hold floats.
  */
 
 #include "base/mem.h"
@@ -22,21 +22,21 @@
 
 #include <math.h>
 
-/* Prefetch distance: AHEAD_BYTES of rows, but at least AHEAD_MIN and at most
- * AHEAD_MAX rows. */
+/* Prefetch distance. AHEAD_BYTES: distance in bytes of rows. AHEAD_MIN,
+ * AHEAD_MAX: limits of the distance in rows. */
 #define AHEAD_BYTES 8192
 #define AHEAD_MIN 4
 #define AHEAD_MAX 64
 
-/* Rows of an array, selected by ids. */
+/* Rows of an array that are selected by a list of ids. */
 struct gather {
     const char *rows;
-    size_t row_bytes;    /* distance between two rows */
+    size_t row_bytes;    /* bytes from one row to the next */
     const uint32_t *ids; /* the i-th row is ids[i * step] */
     size_t step;
     uint32_t dim;
     int half;
-    size_t end;   /* End of the ids; nothing beyond it is prefetched. */
+    size_t end; /* end of the list of ids; rows beyond it are not prefetched */
     size_t ahead; /* prefetch distance in rows */
 };
 
@@ -46,13 +46,15 @@ static inline const char *gather_row(const struct gather *gather, size_t i)
            (size_t)gather->ids[i * gather->step] * gather->row_bytes;
 }
 
-/* Inlining is required, not just wanted: gcc assumes that a function which only
- * prefetches has no effect, and drops calls of it. */
+/* Functions that only prefetch must be inlined. gcc assumes that a call of such
+ * a function has no effect, and drops the call. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Prefetches one row. Each row of a table gets the same number of prefetches,
- * wherever its cache lines begin: a loop over its actual lines would be
- * mispredicted. Rows of whole lines are assumed to be aligned. */
+/* Prefetches one row. Every row of a table gets the same number of prefetch
+ * instructions, no matter where in a cache line it begins. A loop over the
+ * cache lines that the row really touches would suffer from branch
+ * mispredictions. Rows whose size is a multiple of a cache line are assumed to
+ * be aligned to cache lines. */
 ALWAYS_INLINE void prefetch_row(const char *row, size_t n_bytes)
 {
     for (size_t pos = 0; pos < n_bytes; pos += CACHE_LINE)
@@ -66,8 +68,9 @@ static size_t rows_ahead(size_t row_bytes)
     return min_u64(max_u64(AHEAD_BYTES / row_bytes, AHEAD_MIN), AHEAD_MAX);
 }
 
-/* Prefetches the rows that the loops below expect to be in flight when they
- * start at `begin`. */
+/* Prefetches the first gather->ahead rows from `begin` on. The loops over rows
+ * in this file expect that these rows are already on their way when they
+ * start. */
 ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
 {
     size_t row_bytes = gather->dim * (gather->half ? 2u : 4u);
@@ -76,8 +79,8 @@ ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
         prefetch_row(gather_row(gather, i), row_bytes);
 }
 
-/* Stores n_vecs vecs, the last of which has n_tail lanes. n_vecs is a constant
- * wherever this is inlined. */
+/* Stores n_vecs vecs of sums. The last vec has only n_tail lanes. n_vecs is a
+ * compile-time constant in every call. */
 ALWAYS_INLINE void store_sums(char *out, const vec *sum, unsigned n_vecs,
                               unsigned n_tail, int half)
 {
@@ -98,16 +101,17 @@ ALWAYS_INLINE void add_old_sums(const char *out, vec *sum, unsigned n_vecs,
                       sum[n_vecs - 1];
 }
 
-/* Stores the sums of the bags for n_vecs vecs of columns, from column `column`
- * on. n_vecs and half are constants wherever this is inlined, so that the sums
- * stay in registers. */
+/* Sums the rows of each bag, for n_vecs vecs of columns from column `column`
+ * on, and stores the sums. n_vecs and half are compile-time constants in every
+ * call, so that the sums stay in registers. */
 ALWAYS_INLINE void sum_columns(const struct gather *gather,
                                const struct cpu_bags *bags, uint32_t column,
                                unsigned n_vecs, unsigned n_tail, int half)
 {
     size_t column_bytes = half ? 2 : 4, vec_bytes = column_bytes * LANES;
     size_t row_bytes = gather->dim * column_bytes, ahead = gather->ahead;
-    /* The pass over the first columns prefetches whole rows. */
+    /* Only the pass over the first columns prefetches, and it prefetches whole
+     * rows. */
     size_t fetch_end = column ? 0 : gather->end;
     char *out = bags->out + (size_t)column * (bags->out_half ? 2 : 4);
     vec sum[MAX_VECS];
@@ -180,8 +184,8 @@ static void sum_all_columns(const struct gather *gather,
             sum_some_columns(gather, bags, c, 0);
 }
 
-/* Stores the sums of the bags for all columns. Rows are added to zero, in
- * order. */
+/* Sums the rows of each bag, for all columns, and stores the sums. Rows are
+ * added to zero, in order. */
 static void sum_bags(const struct gather *gather, const struct cpu_bags *bags)
 {
     struct cpu_bags one;
@@ -190,8 +194,8 @@ static void sum_bags(const struct gather *gather, const struct cpu_bags *bags)
         sum_all_columns(gather, bags);
         return;
     }
-    /* Wide rows need several passes. Bags are summed one at a time, so that the
-     * later passes find a bag's rows in the cache. */
+    /* Wide rows need several passes over the columns. Bags are summed one at a
+     * time, so that the later passes find the rows of a bag in the cache. */
     one = *bags;
     for (one.n_bags = 1; one.ends < bags->ends + bags->n_bags; one.ends++) {
         sum_all_columns(gather, &one);
@@ -199,9 +203,10 @@ static void sum_bags(const struct gather *gather, const struct cpu_bags *bags)
     }
 }
 
-/* Stores the sum of rows begin .. end in out[dim], piece by piece. The first
- * piece may be added to zero, too, because a sum that began with +0 is never
- * -0. */
+/* Stores the sum of the rows [begin, end) in out[dim]. The rows are added piece
+ * by piece (LOOKUP_RUN_PIECE). The sum starts as zero, and the first piece is
+ * added to it like the others. This changes no bits: the sum of a piece starts
+ * with +0, too, and is therefore never -0. */
 static __attribute__((noinline)) void
 sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
 {
@@ -216,9 +221,9 @@ sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
     sum_bags(gather, &bags);
 }
 
-/* Like sum_pieces, for a single row; most runs of uniform ids have only one.
- * dim is the gather's dim, passed separately because it is a constant for
- * narrow rows. */
+/* Does the same as sum_pieces for a single row. Most runs of uniformly drawn
+ * ids have one row only. `dim` must be gather->dim. It is a parameter because
+ * the callers for narrow rows pass a constant. */
 ALWAYS_INLINE void take_row(const struct gather *gather, size_t i, float *out,
                             uint32_t dim, int half)
 {
@@ -237,7 +242,8 @@ ALWAYS_INLINE void take_row(const struct gather *gather, size_t i, float *out,
                        dim - c);
 }
 
-/* Like sum_pieces, for one part of a run; most parts have one piece only. */
+/* Does the same as sum_pieces, but chooses a faster way if there is only one
+ * row or only one piece, as in most parts of runs. */
 ALWAYS_INLINE void sum_part(const struct gather *gather, size_t begin,
                             size_t end, float *out, uint32_t dim)
 {
@@ -294,7 +300,8 @@ static struct gather gather_grads(const struct update_job *job)
     };
 }
 
-/* Returns where the run of pair i starts, by binary search, as rows ascend. */
+/* Returns the first pair of the run (pairs of the same row) that contains pair
+ * i. Rows ascend, so a binary search finds it. */
 static size_t run_begin(const uint32_t *pairs, size_t i)
 {
     uint32_t row = PAIR_ROW(pairs, i);
@@ -311,7 +318,8 @@ static size_t run_begin(const uint32_t *pairs, size_t i)
     return i;
 }
 
-/* Returns where the run of pair i ends, but at most `end`. */
+/* Returns the end of the run (pairs of the same row) that contains pair i, but
+ * at most `end`. */
 static size_t run_end(const uint32_t *pairs, size_t i, size_t end)
 {
     uint32_t row = PAIR_ROW(pairs, i);
@@ -330,8 +338,8 @@ static void sum_parts(const struct update_job *job, size_t begin, size_t end)
     for (size_t block = begin; block < end; block += part) {
         size_t start, stop;
 
-        /* If a later part starts in this block, its run reaches into the block
-         * from before. */
+        /* A second or later part of a run can start in this block only if the
+         * run began before the block. */
         if (!block || PAIR_ROW(pairs, block) != PAIR_ROW(pairs, block - 1))
             continue;
         start = run_begin(pairs, block);
@@ -352,8 +360,9 @@ ALWAYS_INLINE void fold(float *sums, unsigned half)
         sums[j] += sums[j + half];
 }
 
-/* Returns the mean of g^2. Column c goes into sum c mod 16, and the sixteen
- * sums are added pairwise. */
+/* Returns the mean of g^2 over the elements g of grad[dim]. The square of
+ * column c goes into sum c mod 16. Then the sixteen sums are added pairwise, as
+ * lookup.h describes. */
 ALWAYS_INLINE float mean_square(const float *grad, uint32_t dim)
 {
     float sums[16];
@@ -412,7 +421,8 @@ ALWAYS_INLINE void update_row(const struct row_step *step, uint32_t row,
     step_row(weight, grad, dim, scale, table->precision == PRECISION_FP16);
 }
 
-/* Prefetches the row that a run which starts at pair i will update. */
+/* Prefetches the weights (and state) of the row of pair i, if pair i is the
+ * first pair of its run. */
 ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i)
 {
     const struct lookup_table *table = job->step.table;
@@ -434,7 +444,8 @@ ALWAYS_INLINE void update_runs(const struct update_job *job, size_t begin,
     struct gather gather = gather_grads(job);
     size_t i = begin, stop;
 
-    /* A run that started before this block belongs to another block. */
+    /* A run that started before this block is updated by the task of an earlier
+     * block. */
     if (begin && PAIR_ROW(pairs, begin) == PAIR_ROW(pairs, begin - 1))
         i = run_end(pairs, begin, end);
     if (i < end)
@@ -457,8 +468,9 @@ ALWAYS_INLINE void update_runs(const struct update_job *job, size_t begin,
     }
 }
 
-/* Narrow rows have cases of their own with a constant dim: loops over their
- * columns cost a fifth of their time. */
+/* Updates the runs that start in [begin, end). dim is a compile-time constant
+ * for narrow rows, because loops over a variable number of columns cost a fifth
+ * of their time. */
 static void update(const struct update_job *job, size_t begin, size_t end,
                    float *sum)
 {
@@ -476,8 +488,8 @@ static void update(const struct update_job *job, size_t begin, size_t end,
         update_runs(job, begin, end, sum, dim);
 }
 
-/* Returns 1 if any element is not zero, of either sign. All elements are read,
- * because a loop with an early exit would not vectorize. */
+/* Returns 1 if any element of grad[dim] is neither +0 nor -0. All elements are
+ * read, because a loop with an early exit would not be vectorized. */
 static int is_used(const float *grad, uint32_t dim)
 {
     uint32_t bits = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_classes.h"
 
-/* Rows that a walk should have, roughly. With this many, its waits before the
- * first row and after the last one matter little. */
+/* Number of rows that a walk (a group's series of bags) should roughly have.
+ * With this many rows, the waits before its first row and after its last row
+ * matter little. */
 #define WALK_ROWS 40.0
 
 uint32_t lookup_vec_columns(enum lookup_vec vec)
@@ -51,7 +52,7 @@ static uint32_t lanes_for(uint32_t n_vecs)
     return lanes;
 }
 
-/* Appends those slices of a table that belong to the class. */
+/* Appends the slices of a table that belong to the class `own`. */
 static void add_slices(struct lookup_class *own, struct lookup_slice *slices,
                        const struct lookup_table *table, uint32_t table_idx)
 {
@@ -82,7 +83,8 @@ static void add_slices(struct lookup_class *own, struct lookup_slice *slices,
     own->n_slices += end - first;
 }
 
-/* Wide classes come first, because they take longest. */
+/* Orders classes by group size, the widest first, because blocks of wide
+ * classes take longest. */
 void lookup_classes_init(struct lookup_classes *classes,
                          struct lookup_slice *slices,
                          const struct lookup_table *tables, uint32_t n_tables)
@@ -103,7 +105,8 @@ void lookup_classes_init(struct lookup_classes *classes,
         }
 }
 
-/* Sets the walk length of a class. Returns the number of its blocks. */
+/* Sets the walk length of a class. Returns the number of thread blocks of the
+ * class. */
 static uint64_t place_class(struct lookup_class *own, uint32_t batch,
                             uint32_t bags_a_walk)
 {

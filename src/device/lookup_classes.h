@@ -7,18 +7,21 @@
 EXTERN_C_BEGIN
 
 /*
- * Division of one forward launch among lanes, groups and thread blocks, for
- * tables of any mix of widths and precisions.
+ * Division of one forward launch among lanes, groups and thread blocks. The
+ * tables may have any mix of widths and precisions.
  *
- * A lane reads one vector of a row: 16 bytes, or 8 bytes if the size of an fp16
- * row is not a multiple of 16. A table is cut by columns into slices of at most
- * 32 vectors. A lane therefore holds one vector and few registers, whatever the
- * table's width. A group of lanes sums a slice. The group has one lane per
- * vector, rounded up to a power of two. It walks some consecutive bags of its
- * slice: one bag if bags are long, up to LOOKUP_LONGEST_WALK bags if they are
- * short, so that rows of several bags are in flight at once. Slices with the
- * same vector type, group size and walk length are a class. Each thread block
- * works for one class only.
+ * A lane is one thread. It reads one vector of a row: 16 bytes, or 8 bytes if
+ * the size of an fp16 row is not a multiple of 16. A table is cut by columns
+ * into slices of at most 32 vectors. A lane therefore holds one vector and few
+ * registers, however wide the table is.
+ *
+ * A group of lanes sums a slice. The group has one lane per vector, rounded up
+ * to a power of two. It processes some consecutive bags of its slice (a
+ * "walk"): one bag if bags are long, up to LOOKUP_LONGEST_WALK bags if they are
+ * short, so that rows of several bags are being loaded at once.
+ *
+ * Slices with the same vector type, group size and walk length form a class.
+ * Each thread block works for one class only.
  *
  * This file is plain C, so that the division can be tested without a GPU.
  */
@@ -36,12 +39,12 @@ uint32_t lookup_vec_columns(enum lookup_vec vec);
 
 struct lookup_slice {
     const char *d_column; /* first column of the slice in row 0 */
-    uint32_t row_bytes;   /* distance between two rows */
+    uint32_t row_bytes;   /* bytes from one row to the next */
     uint32_t n_vecs;      /* 1 .. LOOKUP_SLICE_VECS */
     uint32_t table_idx;
-    uint32_t out_begin; /* first column in the output */
-    /* Slices of the same table in the same class: index of the first,
-     * number. */
+    uint32_t out_begin; /* first column of the slice in the output */
+    /* The slices of one table that are in the same class are siblings. Index of
+     * the first sibling; number of siblings. */
     uint32_t first, n_siblings;
 };
 
@@ -59,37 +62,38 @@ struct lookup_classes {
     struct lookup_class classes[LOOKUP_MAX_CLASSES];
 };
 
-/* Returns the number of slices of these tables, whose dims are all multiples of
- * 4. */
+/* Returns the number of slices into which the tables are cut. The dims of all
+ * tables must be multiples of 4. */
 uint32_t lookup_count_slices(const struct lookup_table *tables,
                              uint32_t n_tables);
-/* Fills `classes` and slices[lookup_count_slices]. Slices are ordered by class,
- * then by table and column. */
+/* Fills `classes`, and `slices`, which must have lookup_count_slices elements.
+ * Slices are ordered by class, then by table and column. */
 void lookup_classes_init(struct lookup_classes *classes,
                          struct lookup_slice *slices,
                          const struct lookup_table *tables, uint32_t n_tables);
-/* Computes the thread blocks for a launch with `batch` bags per table.
- * `pooling` is the mean pooling factor of all tables. Walks are shortened while
- * the launch would have fewer than `min_warps` warps. Fails with ERR_INPUT if a
- * launch cannot take the number of blocks. */
+/* Computes the number of thread blocks of each class for a launch with `batch`
+ * bags per table. `pooling` is the mean pooling factor of all tables. Walks are
+ * shortened as long as the launch would have fewer than `min_warps` warps.
+ * Fails with ERR_INPUT if there are more blocks than one launch can have. */
 int lookup_classes_place(struct lookup_classes *classes, uint32_t batch,
                          double pooling, uint64_t min_warps,
                          struct err *err) MUST_CHECK;
-/* Returns the number of consecutive bags that one group walks, given their mean
- * number of lookups: a power of two up to LOOKUP_LONGEST_WALK. */
+/* Returns the number of consecutive bags that one group of lanes should
+ * process. It is a power of two up to LOOKUP_LONGEST_WALK. pooling: mean number
+ * of lookups per bag. */
 uint32_t lookup_walk_bags(double pooling);
 
-/* Work of one thread block: bags of one slice, from first_bag on. Each of its
- * LOOKUP_BLOCK_LANES / group_lanes groups walks bags_a_walk bags. Bags from
- * `batch` on do not exist. */
+/* Work of one thread block: bags of one slice, from first_bag on. The block has
+ * LOOKUP_BLOCK_LANES / group_lanes groups. Each group processes bags_a_walk
+ * bags. Bag numbers >= `batch` do not exist and are skipped. */
 struct lookup_block {
     uint32_t class_idx, slice_idx;
     uint64_t first_bag;
 };
 
-/* Returns the work of block `number`. Consecutive blocks alternate between the
- * slices of one table, so that all columns of a row are read at about the same
- * time. */
+/* Returns the work of thread block `number`. Consecutive blocks alternate
+ * between the slices of one table, so that all columns of a row are read at
+ * about the same time. */
 HOST_DEVICE struct lookup_block
 lookup_block_of(const struct lookup_classes *classes,
                 const struct lookup_slice *slices, uint32_t number)
@@ -115,43 +119,44 @@ lookup_block_of(const struct lookup_classes *classes,
 }
 
 /*
- * Spans: the sorted lookups of a batch, cut into stretches of at most `size`
- * lookups that lie within one table each. They follow from arithmetic alone.
- * Table t, whose lookups are [begin, end) of all, has the spans
+ * A span is a stretch of at most `size` consecutive lookups of a batch, all in
+ * the same table. Lookups are sorted by row and counted from the first lookup
+ * of the batch. The spans of a table are found by arithmetic alone. If the
+ * table t has the lookups [begin, end), its spans have the numbers
  *
  *   floor(begin / size) + t  to  floor(end / size) + t.
  *
- * These are always enough. The last span of a table may be empty, and a table
- * without lookups has one empty span. Lookups are counted from the batch's
- * first one. There are at most LOOKUP_SPAN_MAX of them, so that no sum here
- * overflows.
+ * These spans always cover the lookups of the table. The last span of a table
+ * may be empty, and a table without lookups has one empty span. There are at
+ * most LOOKUP_SPAN_MAX lookups, so that no sum in these functions overflows.
  */
 #define LOOKUP_SPAN_MAX (UINT32_MAX - (1u << 16))
 
 struct lookup_span {
     uint32_t table_idx;
-    uint32_t table_begin, table_end; /* lookups of the span's table */
-    uint32_t begin, end; /* Lookups of the span; begin >= end: none. */
+    /* lookups of the table in which the span lies */
+    uint32_t table_begin, table_end;
+    uint32_t begin, end; /* lookups of the span; none if begin >= end */
 };
 
-/* Returns an upper bound of the number of spans of n_lookups lookups in
- * n_tables tables. */
+/* Returns an upper bound of the number of spans that n_lookups lookups in
+ * n_tables tables have. */
 HOST_DEVICE uint32_t lookup_n_spans(uint32_t n_lookups, uint32_t n_tables,
                                     uint32_t size)
 {
     return n_lookups / size + n_tables;
 }
 
-/* Returns the number of a table's first span. `begin`: the table's first
- * lookup. */
+/* Returns the number of the first span of a table. `begin`: first lookup of the
+ * table. */
 HOST_DEVICE uint32_t lookup_first_span(uint32_t begin, uint32_t table_idx,
                                        uint32_t size)
 {
     return begin / size + table_idx;
 }
 
-/* Returns span `number` < lookup_n_spans. `offsets` is as in struct
- * lookup_batch. */
+/* Returns the span with this number, which must be < lookup_n_spans. `offsets`:
+ * where each bag begins, as in struct lookup_batch. */
 HOST_DEVICE struct lookup_span lookup_span_of(const uint64_t *offsets,
                                               uint32_t n_tables, uint32_t batch,
                                               uint32_t size, uint32_t number)

@@ -2,42 +2,51 @@
 #include "base/mem.h"
 #include "device/device_cpu.h"
 
-/* Rows that a forward task looks up, roughly. Large tasks are better, because
- * each starts with nothing prefetched. Tasks are smaller if a thread would
- * otherwise get fewer than TASKS_A_THREAD. */
+/* Rough number of rows that one task of a forward looks up. Large tasks are
+ * better, because at the start of a task no rows have been prefetched yet. If a
+ * thread would get fewer than TASKS_A_THREAD tasks, the tasks are made
+ * smaller. */
 #define ROWS_A_TASK 8192
 #define TASKS_A_THREAD 8
-/* Sorted lookups of one task of the backward. */
+/* Number of sorted lookups that one task of a backward handles. */
 #define BLOCK_PAIRS LOOKUP_RUN_PART
-/* Chunks per thread when all threads sort one table together. */
+/* Number of chunks per thread when all threads together sort one table. */
 #define CHUNKS_A_THREAD 2
-/* Most bits of a row number that one pass sorts by. */
+/* Largest number of bits of a row number by which one pass sorts. */
 #define MAX_DIGIT 11
 
 /*
- * Radix sort from the least significant digit. It sorts only by the bits that
- * the row numbers have, cut into equal digits of at most MAX_DIGIT bits. Each
- * pass counts the digits of every chunk, turns the counts into places and
- * scatters the pairs. Places are ordered by digit, then by chunk, which keeps
- * the sort stable. The first pass reads the indices themselves and adds the bag
- * to each. The result does not depend on threads or chunks.
+ * Radix sort of the lookups of one table by row, from the least significant
+ * digit. A digit has at most MAX_DIGIT bits, and all digits have the same
+ * number of bits. Together they have just the bits that row numbers of this
+ * table need.
+ *
+ * The lookups are divided into chunks. Each pass counts the digits of every
+ * chunk, turns the counts into places and moves the pairs of row and bag to
+ * their places. Places are ordered by digit, then by chunk, which keeps the
+ * sort stable. The first pass reads the indices themselves and makes the pairs
+ * by adding the bag to each. The result does not depend on the number of
+ * threads or chunks.
  */
 struct table_sort {
-    const uint64_t *offsets; /* [batch + 1] of this table */
+    const uint64_t *offsets; /* [batch + 1], the offsets of this table */
     uint32_t batch;
     uint32_t n_rows;
-    size_t n;          /* lookups, fewer than 2^32 */
-    uint32_t *pairs;   /* output: [n][2] row and bag, by row, then by bag */
-    uint32_t *scratch; /* [n][2] */
+    size_t n; /* number of lookups; < 2^32 */
+    /* output: [n][2], row and bag of each lookup, sorted by row, then by bag */
+    uint32_t *pairs;
+    uint32_t *scratch; /* [n][2], buffer for pairs between passes */
     uint32_t *counts;  /* [n_chunks][1 << MAX_DIGIT] */
-    size_t n_chunks;   /* >= 1: chunks that threads work on concurrently */
+    /* number of chunks, >= 1; threads work on them concurrently */
+    size_t n_chunks;
     /* State of the current pass: */
-    /* Input rows. First pass: the indices (low words of wide ones). Later
-     * passes: the rows in pairs of row and bag. */
+    /* Input of the pass. In the first pass, `from` is the list of indices (the
+     * low words of 64-bit indices). In later passes, it is the list of pairs of
+     * row and bag. */
     const uint32_t *from;
-    size_t step; /* words from one row to the next: 1 or 2 */
+    size_t step; /* words from one input row to the next: 1 or 2 */
     uint32_t *to;
-    unsigned shift; /* 0: first pass */
+    unsigned shift; /* 0 in the first pass */
     uint32_t mask;
 };
 
@@ -84,7 +93,8 @@ static inline void put(const struct table_sort *sort, uint32_t *places,
            pair, sizeof pair);
 }
 
-/* Returns the bag of lookup i, both counted from the table's first. */
+/* Returns the bag of lookup i. Lookups and bags are both counted from the first
+ * one of the table. */
 static uint32_t bag_of(const struct table_sort *sort, size_t i)
 {
     uint32_t begin = 0, end = sort->batch;
@@ -123,8 +133,8 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
     }
 }
 
-/* Sorts the lookups of one table: with the threads of a pool, or in this thread
- * if pool is NULL. */
+/* Sorts the lookups of one table. Uses the threads of a pool, or only the
+ * calling thread if pool is NULL. */
 static void sort_table(struct pool *pool, struct table_sort *sort)
 {
     unsigned n_bits = 0, n_passes, digit_bits;
@@ -135,7 +145,7 @@ static void sort_table(struct pool *pool, struct table_sort *sort)
     digit_bits = (n_bits + n_passes - 1) / n_passes;
     sort->mask = (1u << digit_bits) - 1;
     for (unsigned k = 0; k < n_passes; k++) {
-        /* the last pass ends in `pairs` */
+        /* This choice makes the last pass write to `pairs`. */
         sort->to = (n_passes - k) % 2 ? sort->pairs : sort->scratch;
         sort->shift = k * digit_bits;
         pool_run(pool, sort->n_chunks, count_chunk, sort);
@@ -147,14 +157,14 @@ static void sort_table(struct pool *pool, struct table_sort *sort)
     }
 }
 
-/* The backward of one table. */
+/* Arguments of a backward of one table, and of the sort before it. */
 struct table_job {
     struct update_job update;
     struct table_sort sort;
 };
 
-/* Task of a backward: the runs that start at the sorted lookups [begin, end) of
- * one table. */
+/* Task of a backward. It handles the runs (lookups of one row) that start at
+ * the sorted lookups [begin, end) of one table. */
 struct block {
     const struct update_job *job;
     size_t begin, end;
@@ -163,14 +173,14 @@ struct block {
 struct lookup_cpu {
     struct lookup base;
     struct device_cpu *cpu; /* not owned */
-    /* Device memory of the partial sums (struct update_job). `pairs` and
-     * `scratch` are in the same block. */
+    /* Partial sums of runs (struct update_job), in device memory. `pairs` and
+     * `scratch` are in the same memory block. */
     float *partials;
     uint32_t *pairs, *scratch; /* [max_lookups][2] */
-    uint32_t *counts;          /* owned; counts of all chunks of a sort */
+    uint32_t *counts;          /* owned; digit counts of all chunks */
     float *sums;               /* owned; [n_threads][max_dim] */
     struct table_job *jobs;    /* owned; [n_tables] */
-    struct block *blocks;      /* owned; [n_blocks], tasks of a batch */
+    struct block *blocks;      /* owned; [n_blocks], tasks of a backward */
     size_t n_blocks;
 };
 
@@ -222,8 +232,9 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
     return 0;
 }
 
-/* Returns the 32-bit words from one index to the next. Tables have fewer than
- * 2^32 rows, so the low words of wide indices suffice. */
+/* Returns the number of 32-bit words from one index to the next. Tables have
+ * fewer than 2^32 rows, so it is enough to read the low words of 64-bit
+ * indices. */
 static size_t index_step(const struct lookup_batch *batch)
 {
     return batch->wide ? 2 : 1;
@@ -235,7 +246,7 @@ struct forward {
     char *out;
 };
 
-/* Looks up the bags [begin, end), counted over all tables. */
+/* Looks up the bags [begin, end). Bags are counted over all tables. */
 static void forward_bags(void *ctx, uint64_t begin, uint64_t end,
                          unsigned thread)
 {
@@ -274,9 +285,9 @@ int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
     return 0;
 }
 
-/* Prepares a backward: one job per table, and the tasks. A large table, which
- * one thread would sort while the others wait, is sorted in chunks by all
- * threads. */
+/* Prepares a backward: makes one job per table and the list of tasks. A large
+ * table is sorted in chunks by all threads. If one thread sorted it alone, the
+ * other threads would have to wait. */
 static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
                       const char *grad, float learning_rate)
 {
@@ -373,7 +384,7 @@ int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
     return 0;
 }
 
-/* Rows of one task of a dense step. */
+/* Number of rows that one task of lookup_apply_dense handles. */
 #define DENSE_ROWS 4096
 
 int lookup_cpu_apply_dense(struct device *device,

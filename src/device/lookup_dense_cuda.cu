@@ -11,8 +11,9 @@ struct dense_update_job {
     uint32_t is_adagrad;
 };
 
-/* Updates one row per group of lanes. A row whose gradient is zero, of either
- * sign, stays as it is. All lanes of a warp stay together. */
+/* Updates one row of a data-parallel table per group of lanes. A row stays as
+ * it is if all elements of its gradient are +0 or -0. All lanes of a warp run
+ * through the kernel together, also those without a row. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 8)
     lookup_dense_kernel(struct dense_update_job job)
 {

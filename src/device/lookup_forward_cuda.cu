@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_quads.cuh"
 
-/* Rows that a group loads at the same time. */
+/* Number of rows that a group loads at the same time. */
 #define N_IN_FLIGHT 4
-/* Warps per multiprocessor that a launch should have. */
+/* Number of warps per multiprocessor that a launch should have at least. */
 #define WARPS_A_SM 64
 
 struct forward_job {
     struct lookup_classes classes;
     const struct lookup_slice *slices;
-    const uint32_t *indices; /* low words of wide indices */
+    const uint32_t *indices; /* for 64-bit indices, their low words */
     const uint64_t *offsets;
     char *out;
     uint32_t batch, out_dim;
     uint32_t index_step; /* words from one index to the next: 1 or 2 */
-    uint32_t is_half;    /* outputs in fp16 */
+    uint32_t is_half;    /* true: outputs are fp16; false: fp32 */
 };
 
-/* Returns quad q of a vector; there is one overload for each type that rows are
- * read in. */
+/* Returns quad q (four columns) of a vector that was read from a row. There is
+ * one overload for each vector type. */
 static __device__ inline float4 quad_of(float4 vec, uint32_t)
 {
     return vec;
@@ -41,15 +41,16 @@ static __device__ inline uint32_t low_word(const uint64_t *pos)
 }
 
 /*
- * Sums up to bags_a_walk bags from `bag` on, for one vector of columns per
- * lane. The rows of all bags form one list: N_IN_FLIGHT of them are loaded,
- * then added in order. Wherever a bag ends, its sum is stored.
+ * Sums up to bags_a_walk consecutive bags, starting with `bag`. Each lane sums
+ * one vector of columns. The rows of all these bags form one list. N_IN_FLIGHT
+ * rows are loaded, then added in order, and so on. Wherever a bag ends, its sum
+ * is stored.
  *
  * The indices of the next rows and the end of the next bag are loaded one round
- * ahead. Only the low word of that end is loaded. It is kept as loaded, because
- * any arithmetic on it here would wait for the load. All lanes of a group load
- * the same index, which is one access. Rows of the output need only the
- * alignment of a quad.
+ * before they are needed. Only the low word of the end is loaded. The code does
+ * no arithmetic on this word until it is needed, because the arithmetic would
+ * wait for the load. All lanes of a group load the same index, which is one
+ * memory access. Rows of the output need only the alignment of a quad.
  */
 template <typename Vec, uint32_t n_quads>
 static __device__ void

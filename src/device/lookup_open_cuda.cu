@@ -33,7 +33,8 @@ void lookup_cuda_close(struct lookup *lookup)
     mem_free(self);
 }
 
-/* Assigns all arrays their places in the block; returns the block's size. */
+/* Assigns places in the device memory block to all arrays of a lookup. Returns
+ * the size that the block must have. */
 static size_t lay_out(struct lookup_cuda *self, uint32_t n_slices)
 {
     const struct lookup *base = &self->base;
@@ -54,8 +55,8 @@ static size_t lay_out(struct lookup_cuda *self, uint32_t n_slices)
     return parts.n_bytes;
 }
 
-/* Returns the tables as kernels see them. Also sets the members of `self` that
- * follow from their sizes. */
+/* Returns the descriptions of the tables for kernels. Also sets the members of
+ * `self` that are computed from the sizes of the tables. */
 static struct cuda_table *open_tables(struct lookup_cuda *self)
 {
     uint32_t n = self->base.n_tables;

@@ -2,24 +2,30 @@
 #include "device/lookup_runs.cuh"
 
 /*
- * Sums the later pieces of long runs, then their later parts; "later" means not
- * the first of a run. The lookups of a table are divided into blocks that are
- * as long as a piece (or a part), so that at most one later piece (or part)
- * starts in each block. Each group of lanes handles one block. A span has as
- * many blocks as a warp has lanes. A table whose groups have G lanes therefore
- * keeps G warps busy; the other warps return at once.
+ * Sums the later pieces of long runs, then their later parts. A run is the list
+ * of all lookups of one row; it is cut into parts and these into pieces
+ * (lookup.h). A piece or part is "later" if it is not the first of its run.
+ *
+ * The lookups of a table are divided into blocks that are as long as a piece
+ * (or a part), so that at most one later piece (or part) starts in each block.
+ * Each group of lanes handles one block. A span has as many blocks as a warp
+ * has lanes. If the groups of a table have G lanes, its spans therefore keep G
+ * warps busy each. The other warps return at once.
  */
 
-/* Gradients that a group loads at the same time: more than elsewhere, because
- * here few groups have much to do. */
+/* Number of gradients that a group loads at the same time. It is higher than in
+ * the other kernels, because here only few groups have work, and they have much
+ * of it. */
 #define N_IN_FLIGHT 8
 
-/* A later piece or part. */
+/* A later piece or part of a run. */
 struct cut {
-    uint32_t begin, end; /* lookups; begin == end if there is none */
+    /* its lookups [begin, end); empty if there is no such piece or part */
+    uint32_t begin, end;
 };
 
-/* Returns the first lookup in [begin, in] of the run that contains `in`. */
+/* Returns the first lookup of the run that contains lookup `in`, but at least
+ * `begin`. */
 static __device__ uint32_t run_begin(const struct backward_job &job,
                                      uint32_t begin, uint32_t in)
 {
@@ -36,8 +42,8 @@ static __device__ uint32_t run_begin(const struct backward_job &job,
     return in;
 }
 
-/* Returns where the run of lookup i ends, but at most `end`. Mostly this is
- * `end`. */
+/* Returns the end of the run that contains lookup i, but at most `end`. Mostly
+ * the result is `end`. */
 static __device__ uint32_t run_end(const struct backward_job &job, uint32_t i,
                                    uint32_t end)
 {
@@ -57,10 +63,13 @@ static __device__ uint32_t run_end(const struct backward_job &job, uint32_t i,
 }
 
 /*
- * Returns the piece or part that starts in [block, block + size), the group's
- * block. The warp's blocks begin at `first`. Runs that reach into more than one
- * of them from before `first` are one and the same run, and the warp finds its
- * begin together. All other runs begin near their blocks.
+ * Returns the later piece or part that starts in [block, block + size), the
+ * block of this group. The blocks of all groups of the warp begin at `first`.
+ *
+ * To find the piece, the function must know where the run began that reaches
+ * into the block. Only one run can begin before `first` and reach into several
+ * blocks of the warp; all lanes search for its begin together. All other runs
+ * begin near their blocks, and each group finds its own.
  */
 static __device__ struct cut cut_of(const struct backward_job &job,
                                     const struct lookup_span &span,
@@ -90,8 +99,8 @@ static __device__ struct cut cut_of(const struct backward_job &job,
     return cut;
 }
 
-/* Sums the piece or part of the group's block. The groups of a warp have
- * adjacent blocks. */
+/* Sums the later piece or part that starts in the group's block. The groups of
+ * a warp have adjacent blocks. */
 template <bool is_half, uint32_t size>
 static __device__ void sum_cuts(const struct backward_job &job)
 {
@@ -136,7 +145,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     sum_cuts<is_half, LOOKUP_RUN_PIECE>(job);
 }
 
-/* Sums the later parts. A part's sum replaces the sum of its first piece. */
+/* Sums the later parts of long runs. The sum of a part replaces the sum of its
+ * first piece. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     lookup_parts_kernel(struct backward_job job)
 {
@@ -164,7 +174,7 @@ int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                         : lookup_pieces_kernel<false>,
                     n_lookups, LOOKUP_RUN_PIECE, err))
         return -1;
-    if (n_lookups <= LOOKUP_RUN_PART) /* no run has two parts */
+    if (n_lookups <= LOOKUP_RUN_PART) /* no run can have two parts */
         return 0;
     return launch_cuts(self, job, lookup_parts_kernel, n_lookups,
                        LOOKUP_RUN_PART, err);

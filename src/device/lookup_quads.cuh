@@ -6,8 +6,9 @@
 
 #include <cuda_fp16.h>
 
-/* A quad is four neighbouring columns: fp32 or fp16 in memory, floats in
- * registers. Every product and every sum is rounded on its own. */
+/* A quad is four neighbouring columns of a row. In memory they are fp32 or
+ * fp16, in registers floats. Every product and every sum is rounded separately
+ * (no fused multiply-add). */
 
 #define ALL_LANES 0xffffffffu
 
@@ -48,15 +49,16 @@ static __device__ inline void quad_add(float4 &sum, float4 quad)
     sum.w = __fadd_rn(sum.w, quad.w);
 }
 
-/* Returns the offset of column 4 * quad_idx in a row, in bytes. */
+/* Returns the offset, in bytes, of column 4 * quad_idx in a row. */
 static __device__ inline size_t quad_offset(uint32_t quad_idx, bool is_half)
 {
     return (size_t)quad_idx * (is_half ? 8 : 16);
 }
 
-/* Loads a quad from memory that this kernel also writes and that is read only
- * once; it bypasses the L1. The compiler does not know that a pointer which was
- * itself loaded is a global one; these intrinsics state it. */
+/* Loads a quad, bypassing the L1 cache. It is for memory that the kernel also
+ * writes and that is read only once. The intrinsics tell the compiler that the
+ * pointer is a global one, which it cannot know if the pointer itself was
+ * loaded from memory. */
 static __device__ inline float4 quad_load(const void *pos, bool is_half)
 {
     if (is_half)
@@ -72,8 +74,8 @@ static __device__ inline void quad_store(void *pos, float4 quad, bool is_half)
         __stcg((float4 *)pos, quad);
 }
 
-/* Stores a quad of an output. Outputs are not read soon, so the store must not
- * evict hot rows from the cache. */
+/* Stores a quad of an output. Outputs are not read soon, so the store is of a
+ * kind that does not evict hot rows from the cache. */
 static __device__ inline void quad_store_streaming(void *pos, float4 quad,
                                                    bool is_half)
 {
@@ -83,7 +85,7 @@ static __device__ inline void quad_store_streaming(void *pos, float4 quad,
         __stcs((float4 *)pos, quad);
 }
 
-/* Returns w - scale * g. */
+/* Returns w - scale * g, for each of the four columns. */
 static __device__ inline float4 quad_step(float4 w, float scale, float4 g)
 {
     return make_float4(__fsub_rn(w.x, __fmul_rn(scale, g.x)),
@@ -93,9 +95,10 @@ static __device__ inline float4 quad_step(float4 w, float scale, float4 g)
 }
 
 /*
- * Sums of squares for row-wise Adagrad, in the order given in lookup.h. Each
- * lane of a group holds one quad. The lane collects, for one slice of the row
- * after the other, the sums of the columns
+ * Adds the squares of a row's gradient for row-wise Adagrad, in the order given
+ * in lookup.h. There are 16 sums; column c belongs to sum c mod 16. Each lane
+ * of a group holds one quad of columns of each slice of the row. For one slice
+ * after the other, the lane collects the sums of the columns
  *
  *   4 (lane mod 4) .. 4 (lane mod 4) + 3, modulo 16.
  *
@@ -128,8 +131,8 @@ static __device__ inline void squares_fold(float4 &sums, int with)
                                __shfl_xor_sync(ALL_LANES, sums.w, with)));
 }
 
-/* Returns the mean of the squares. Groups of fewer than four lanes skip the
- * sums that would be zero. */
+/* Returns the mean of the squares of a row's gradient. Groups of fewer than
+ * four lanes skip sums that would be zero. */
 static __device__ inline float squares_mean(float4 sums, uint32_t group_lanes,
                                             uint32_t dim)
 {
@@ -142,9 +145,9 @@ static __device__ inline float squares_mean(float4 sums, uint32_t group_lanes,
         (float)dim);
 }
 
-/* Returns the learning rate of a row's step. Only the group's first lane has
- * loaded the row's state; it stores the new state. A group without a row passes
- * NULL. */
+/* Returns the learning rate of the optimizer step for one row. Only the first
+ * lane of the group has loaded the row's state, and only this lane stores the
+ * new state. A group without a row passes NULL as d_state. */
 static __device__ inline float adagrad_rate(float *d_state, float state,
                                             float mean, float learning_rate,
                                             uint32_t group_lanes)

@@ -4,23 +4,23 @@
 
 #include "device/lookup_quads.cuh"
 
-/* Code shared by the kernels of a backward: access to the sorted lookups and
- * sums of their gradients. */
+/* Code shared by the kernels of a backward: functions that read the sorted
+ * lookups and functions that sum their gradients. */
 
 #define BLOCK_THREADS LOOKUP_UPDATE_THREADS
 #define BLOCK_WARPS (BLOCK_THREADS / 32)
 
 struct backward_job {
     const struct cuda_table *tables;
-    const uint32_t *indices; /* low words of wide indices */
-    /* Row keys (only low words are read) and bags of the lookups; sorted after
-     * LOOKUP_SORT. */
+    const uint32_t *indices; /* for 64-bit indices, their low words */
+    /* Row and bag of each lookup, sorted by row after LOOKUP_SORT. A key is the
+     * number of the row over all tables; only its low word is read. */
     uint32_t *keys, *bags;
     const uint64_t *offsets;
     const char *grad;
-    float *partials;      /* see partial_of */
-    uint32_t grad_stride; /* bytes from one bag to the next */
-    /* words between two indices, two keys: 1 or 2 */
+    float *partials;      /* partial sums of runs; see partial_of */
+    uint32_t grad_stride; /* bytes from one bag's gradient to the next */
+    /* words from one index to the next, and from one key to the next: 1 or 2 */
     uint32_t index_step, key_step;
     uint32_t n_tables, batch, max_dim, max_group_lanes;
     float learning_rate;
@@ -35,17 +35,19 @@ static __device__ inline uint32_t key_at(const struct backward_job &job,
 
 /*
  * Returns how many of the n lookups from + step, from + 2 * step, ... are of
- * the same row as `from`. These come before all others. The warp searches
- * together. It looks at 32 neighbours and, as long as all are of that row, at
- * 32 more that are 32 times as far apart. Then it narrows down where the row
- * ends.
+ * the same row as lookup `from`. Lookups are sorted by row, so the lookups of
+ * this row come first in the list.
+ *
+ * The lanes of the warp search together. They look at 32 lookups at once. As
+ * long as all 32 are of this row, they look at 32 more, which are 32 times as
+ * far apart. Then they search for the end of the row in ever smaller steps.
  */
 static __device__ inline uint32_t count_along(const struct backward_job &job,
                                               uint32_t from, int32_t step,
                                               uint32_t n)
 {
     const uint32_t key = key_at(job, from), lane = threadIdx.x & 31;
-    uint32_t low = 0, high = n; /* the count is in [low, high] */
+    uint32_t low = 0, high = n; /* the function's result is in [low, high] */
     uint32_t apart = 1, widest;
 
     while (low < high) {
@@ -63,9 +65,10 @@ static __device__ inline uint32_t count_along(const struct backward_job &job,
     return low;
 }
 
-/* Returns the place of the sum of the piece that starts at lookup i, or of the
- * part that starts there once its sum is known. No two pieces share a place:
- * the pieces of one table start at least LOOKUP_RUN_PIECE apart, and tables
+/* Returns the place of a partial sum. It is the sum of the piece that starts at
+ * lookup i. Later it is the sum of the part that starts at lookup i, which
+ * replaces the sum of the part's first piece. No two pieces share a place: the
+ * pieces of one table start at least LOOKUP_RUN_PIECE lookups apart, and tables
  * have spans of their own. The places of one run are adjacent. */
 static __device__ inline float *partial_of(const struct backward_job &job,
                                            const struct lookup_span &span,
@@ -78,7 +81,8 @@ static __device__ inline float *partial_of(const struct backward_job &job,
     return job.partials + (uint64_t)number * job.max_dim;
 }
 
-/* Returns the address of a bag's gradient for a quad of the table's columns. */
+/* Returns the address of the gradient of a bag, at one quad of the table's
+ * columns. */
 template <bool is_half>
 static __device__ inline const char *
 grad_at(const struct backward_job &job, const struct cuda_table &table,
@@ -96,9 +100,10 @@ static __device__ inline float4 load_grad(const char *pos)
     return __ldg((const float4 *)pos);
 }
 
-/* Returns the sum of the gradients of n bags, added to zero in order. The last
- * round is filled up with zeros. They change nothing, because a sum that began
- * with +0 is never -0. */
+/* Returns the sum of the gradients of n bags. They are added to zero, in order,
+ * n_in_flight at a time. If the last round has fewer gradients, zeros are added
+ * in their place. Adding zeros changes nothing, because a sum that began with
+ * +0 is never -0. */
 template <bool is_half, uint32_t n_in_flight>
 static __device__ float4 sum_grads(const struct backward_job &job,
                                    const struct cuda_table &table,
@@ -126,11 +131,13 @@ static __device__ float4 sum_grads(const struct backward_job &job,
     return sum;
 }
 
-/* Partial sums (of pieces or parts) that a group loads at the same time. */
+/* Number of partial sums (of pieces or parts) that a group loads at the same
+ * time. */
 #define PARTIALS_IN_FLIGHT 8
 
-/* Adds n partial sums to `sum`, in order. They are `stride` floats apart. The
- * last round is filled up with zeros, as in sum_grads. */
+/* Adds n partial sums to `sum`, in order. The partial sums are `stride` floats
+ * apart in memory. If the last round has fewer than PARTIALS_IN_FLIGHT, zeros
+ * are added instead, as in sum_grads. */
 static __device__ inline void add_partials(float4 &sum, const float *partial,
                                            uint32_t n, uint64_t stride)
 {
@@ -150,8 +157,12 @@ static inline dim3 blocks_for_warps(uint64_t n_warps)
     return dim3((unsigned)((n_warps + BLOCK_WARPS - 1) / BLOCK_WARPS));
 }
 
-/* Queue the kernels on the device's stream. lookup_cuda_pieces sums both pieces
- * and parts. */
+/*
+ * Two functions that queue kernels of a backward on the device's stream.
+ *
+ *   lookup_cuda_pieces  sums the later pieces, then later parts, of long runs
+ *   lookup_cuda_update  sums each run and updates its row
+ */
 int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err) MUST_CHECK;
 int lookup_cuda_update(struct lookup_cuda *self, const struct backward_job *job,

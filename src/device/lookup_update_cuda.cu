@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
-/* Gradients that a group loads at the same time. */
+/* Number of gradients that a group loads at the same time. */
 #define N_IN_FLIGHT 4
-/* Length of a span: one lookup per lane of a warp. This is also the length of a
- * piece, so that of the runs that start in a span only the last one can have
- * later pieces. */
+/* Number of lookups of a span: one for each lane of a warp. A piece has the
+ * same number of lookups (LOOKUP_RUN_PIECE). Only the last run that starts in a
+ * span can therefore have more than one piece. */
 #define SPAN ((uint32_t)LOOKUP_RUN_PIECE)
 
-/* A run as its group sees it; n_first is 0 in idle groups. */
+/* A run (all lookups of one row) that a group of lanes is to process. n_first
+ * is 0 in groups without a run. */
 struct row_run {
     uint32_t begin;
     uint32_t key;
-    uint32_t n_first; /* lookups of the first piece */
+    uint32_t n_first; /* number of lookups of the run's first piece */
 };
 
 static __device__ inline char *weight_row(const struct cuda_table &table,
@@ -21,8 +22,9 @@ static __device__ inline char *weight_row(const struct cuda_table &table,
     return table.d_weight + (uint64_t)row * table.dim * (table.is_half ? 2 : 4);
 }
 
-/* Prefetches a run's row, its state and its first gradient. Most runs are
- * short, so that a group would wait for each of the three. */
+/* Prefetches the weights and the state of a run's row and the first gradient of
+ * the run. Most runs are short, so a group would otherwise wait for each of the
+ * three. */
 template <bool is_half>
 static __device__ void
 prefetch_run(const struct backward_job &job, const struct lookup_span &span,
@@ -43,7 +45,8 @@ prefetch_run(const struct backward_job &job, const struct lookup_span &span,
     }
 }
 
-/* Adds the later pieces of the run's first part, then its later parts. */
+/* Adds to `sum`, the sum of a run's first piece, the sums of the later pieces
+ * of its first part, then the sums of its later parts. */
 static __device__ void add_later(float4 &sum, const struct backward_job &job,
                                  const struct lookup_span &span,
                                  const struct row_run &run, uint32_t n_later,
@@ -60,10 +63,10 @@ static __device__ void add_later(float4 &sum, const struct backward_job &job,
 
 /*
  * Updates one row per group of the warp. The group sums the gradients of its
- * run, one slice of 4 * lanes columns after the other. It keeps the sums in
- * shared memory, where each thread reads only its own. Then it makes the
- * optimizer's step. The row's state and the first slice of its weights are
- * loaded meanwhile.
+ * run, one slice of 4 * lanes columns after the other. The sums are kept in
+ * shared memory, where each thread reads only its own sums. Then the group
+ * makes the optimizer step. The row's state and the first slice of its weights
+ * are loaded while the gradients are summed.
  */
 template <bool is_half>
 static __device__ void
@@ -118,10 +121,10 @@ update_runs(const struct backward_job &job, const struct lookup_span &span,
 }
 
 /*
- * Updates the rows of the runs that start in the warp's span of 32 lookups.
- * Each lane examines one lookup. Each group takes the runs that start at its
- * lanes' lookups, one after the other. It prefetches a run while it applies the
- * one before.
+ * Updates the rows of the runs that start in a span of 32 lookups. Each warp
+ * handles one span. Each lane examines one lookup of the span. Each group of
+ * lanes processes, one after the other, the runs that start at the lookups of
+ * its lanes. While it applies one run, it prefetches the next one.
  */
 template <bool is_half>
 static __global__ void __launch_bounds__(BLOCK_THREADS, 6)

@@ -4,7 +4,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* NCCL's functions: their names, and the members that hold their addresses. */
+/* Names of the NCCL functions, and the offsets of the members of struct nccl
+ * that hold their addresses. */
 static const struct {
     const char *name;
     size_t offset;

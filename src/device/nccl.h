@@ -19,11 +19,12 @@ struct nccl_id { /* ncclUniqueId */
 };
 struct nccl_comm; /* *ncclComm_t */
 
-/* Status codes used here. */
+/* The status codes of NCCL that this program distinguishes. */
 enum nccl_status { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 enum nccl_type { NCCL_BYTES = 0 }; /* ncclInt8 */
 
-/* NCCL's functions. They return a status; stream is a cudaStream_t. */
+/* The NCCL functions that this program calls. They return a status, and the
+ * parameter `stream` is a cudaStream_t. */
 struct nccl {
     void *library; /* owned */
     int (*get_version)(int *version);
@@ -42,15 +43,16 @@ struct nccl {
     const char *(*get_last_error)(struct nccl_comm *comm);
 };
 
-/* Loads the library. library: NCCL_LIBRARY, except in tests. Fails with
- * ERR_DEVICE and the loader's message if the library cannot be loaded or lacks
- * a function. */
+/* Loads the NCCL library and finds its functions. library: NCCL_LIBRARY; tests
+ * pass another one. Fails with ERR_DEVICE and the loader's message if the
+ * library cannot be loaded or lacks a function. */
 int nccl_load(struct nccl *nccl, const char *library,
               struct err *err) MUST_CHECK;
 void nccl_unload(struct nccl *nccl); /* a zeroed struct is fine */
 
-/* Returns 0 if the status is a success. Otherwise returns -1 and sets
- * ERR_DEVICE with the name of the call and NCCL's message. */
+/* Checks the status that an NCCL call returned. Returns 0 if the status is a
+ * success. Otherwise returns -1 and sets ERR_DEVICE with the name of the call
+ * and NCCL's message. */
 int nccl_check(const struct nccl *nccl, int status, const char *name,
                struct err *err) MUST_CHECK;
 

@@ -6,20 +6,20 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Constants of the library's public interface. */
+/* Constants of NVML's public interface. */
 enum { NVML_SUCCESS = 0 };
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum { NVML_TEMPERATURE_GPU = 0 };
 
 struct nvml {
     void *library;
-    void *handle; /* the library's handle of the GPU */
+    void *handle; /* NVML's handle of the GPU */
     bool is_started;
     int (*start)(void);
     int (*stop)(void);
     int (*find)(const char *pci_bus_id, void **handle);
-    /* Functions that may be missing, because the library may be older than they
-     * are: */
+    /* Functions that may be missing, because an older version of NVML may not
+     * have them: */
     int (*clock)(void *handle, int type, unsigned *mhz);
     int (*temperature)(void *handle, int sensor, unsigned *celsius);
     int (*power)(void *handle, unsigned *milliwatts);
@@ -27,7 +27,8 @@ struct nvml {
     int (*driver)(char *text, unsigned size);
 };
 
-/* Stores the address of a function in *function. Returns true if it exists. */
+/* Stores the address of the NVML function `name` in *function. Returns true if
+ * the library has this function. */
 static bool load(const struct nvml *nvml, const char *name, void *function)
 {
     void *address = dlsym(nvml->library, name);
@@ -36,7 +37,8 @@ static bool load(const struct nvml *nvml, const char *name, void *function)
     return address;
 }
 
-/* Loads all functions. Returns true if all indispensable ones exist. */
+/* Loads the addresses of all NVML functions. Returns true if all indispensable
+ * functions exist. */
 static bool load_all(struct nvml *nvml)
 {
     load(nvml, "nvmlDeviceGetClockInfo", &nvml->clock);
@@ -45,7 +47,7 @@ static bool load_all(struct nvml *nvml)
     load(nvml, "nvmlSystemGetDriverVersion", &nvml->driver);
     if (!load(nvml, "nvmlDeviceGetCurrentClocksEventReasons", &nvml->reasons))
         load(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons",
-             &nvml->reasons); /* its name before driver 535 */
+             &nvml->reasons); /* the function's name before driver 535 */
     return load(nvml, "nvmlInit_v2", &nvml->start) &&
            load(nvml, "nvmlShutdown", &nvml->stop) &&
            load(nvml, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->find);

@@ -25,8 +25,8 @@ static uint64_t pair_bytes(const struct probe *probe)
     return probe->n * (key_bytes(probe) + sizeof(uint32_t));
 }
 
-/* Returns the bytes of a read's source, of a copy's source and destination, or
- * of a gather's footprint. */
+/* Returns the bytes of data that the probe reads from or writes to. READ: the
+ * source; COPY: source and destination; GATHER: the footprint. */
 static uint64_t streamed_bytes(const struct probe *probe)
 {
     return probe->kind == PROBE_COPY ? 2 * probe->n_bytes : probe->n_bytes;
@@ -45,7 +45,8 @@ double probe_moved_bytes(const struct probe *probe)
 
 uint64_t probe_memory_bytes(const struct probe *probe)
 {
-    /* SORT needs the pairs as drawn, two sort buffers and scratch. */
+    /* SORT needs memory for the pairs as they were drawn, two sort buffers and
+     * scratch. */
     if (probe->kind == PROBE_SORT)
         return 3 * pair_bytes(probe) + probe->n + SCRATCH_BYTES;
     if (probe->kind == PROBE_LAUNCH)
@@ -53,17 +54,18 @@ uint64_t probe_memory_bytes(const struct probe *probe)
     return streamed_bytes(probe) + probe->n * sizeof(uint32_t);
 }
 
-/* Resources of one probe. */
+/* Memory and other resources of one probe. */
 struct preparation {
     struct device *device; /* not owned */
     struct probe_job job;
-    void *d_block; /* owned; holds all memory of the job and the arrays below */
+    void *d_block; /* owned; device memory of the job and of the arrays below */
     void *d_offsets;
-    /* SORT: the pairs as drawn */
+    /* SORT: the unsorted pairs, copied back before each run */
     void *d_first_keys, *d_first_values;
 };
 
-/* Assigns all arrays their places in the block; returns the block's size. */
+/* Assigns places in the device memory block to all arrays of a probe. Returns
+ * the size that the block must have. */
 static size_t lay_out(struct preparation *own)
 {
     struct probe_job *job = &own->job;
@@ -85,7 +87,7 @@ static size_t lay_out(struct preparation *own)
     return parts.n_bytes;
 }
 
-/* Draws n numbers, uniform over 0 .. n_values - 1. */
+/* Draws n random numbers, uniform over 0 .. n_values - 1. */
 static int draw(struct preparation *own, uint64_t n, uint64_t n_values,
                 void *d_out, struct err *err)
 {
@@ -125,8 +127,9 @@ static int prepare(struct preparation *own, const struct probe *probe,
     return 0;
 }
 
-/* Runs the probe once. Warm-up runs are not held back, because their kernels
- * may have to be loaded. */
+/* Runs the probe once and times it. Warm-up runs are not held (device_hold),
+ * because their kernels may have to be loaded, and loading waits for the
+ * GPU. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct preparation *own = ctx;
@@ -153,7 +156,7 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* Returns true if the probe can be run. Rows and draws are counted in 32
+/* Returns true if the probe can be run: its rows and draws can be counted in 32
  * bits. */
 static bool is_possible(const struct probe *probe)
 {

@@ -7,27 +7,31 @@
 EXTERN_C_BEGIN
 
 /*
- * Ceilings: the best that a device can do, measured with the plainest code that
- * does it. Lookups are compared with them. A probe allocates its own memory and
+ * A probe measures a ceiling: the best speed at which a device can read, copy,
+ * gather or sort, measured with the simplest code that does it. The speed of
+ * lookups is compared with these ceilings. A probe allocates its own memory and
  * frees it again.
  */
 enum probe_kind {
-    PROBE_READ, /* reads n_bytes in sequence */
-    PROBE_COPY, /* copies n_bytes; each counts twice */
-    /* Reads and sums n rows of row_bytes, drawn uniformly from n_bytes. */
+    PROBE_READ, /* reads n_bytes sequentially */
+    PROBE_COPY, /* copies n_bytes; each byte counts twice */
+    /* Reads and sums n rows of row_bytes each. The rows are drawn uniformly
+     * from a memory area of n_bytes. */
     PROBE_GATHER,
-    /* Sorts n pairs of key and 32-bit value by key_bits of the key. */
+    /* Sorts n pairs of a key and a 32-bit value by key_bits bits of the key. */
     PROBE_SORT,
-    PROBE_LAUNCH /* one piece of work that does nothing */
+    PROBE_LAUNCH /* launches one piece of work that does nothing */
 };
-extern const char *const probe_kind_names[]; /* "read", "copy" ... NULL */
+extern const char *const probe_kind_names[]; /* "read", "copy" ..., then NULL */
 
 struct probe {
     enum probe_kind kind;
-    uint64_t n_bytes;   /* READ, COPY; GATHER: the footprint; else 0 */
-    uint64_t n;         /* GATHER: rows; SORT: pairs; else 0 */
-    uint32_t row_bytes; /* GATHER: a multiple of 16 */
-    uint32_t key_bits;  /* SORT: 1 .. 64; above 32 the keys have 8 bytes */
+    uint64_t n_bytes; /* bytes (READ, COPY), footprint (GATHER), else 0 */
+    uint64_t n; /* number of rows (GATHER), number of pairs (SORT), else 0 */
+    uint32_t row_bytes; /* bytes of a row, a multiple of 16 (GATHER) */
+    /* bits of a key to sort by, 1 .. 64 (SORT). Keys have 8 bytes if it is
+     * above 32, else 4 bytes. */
+    uint32_t key_bits;
 };
 
 /*
@@ -43,17 +47,17 @@ double probe_moved_bytes(const struct probe *probe);
 /* Returns the bytes of device memory that a probe takes. */
 uint64_t probe_memory_bytes(const struct probe *probe);
 
-/* Result of a probe. */
+/* Result of a probe: the ceiling that it measured. */
 struct ceiling {
     struct probe probe;
     struct timing timing;
     uint32_t n_iterations;
-    unsigned flags; /* SAMPLE_THROTTLED */
+    unsigned flags; /* 0 or SAMPLE_THROTTLED */
 };
 
-/* Measures a probe: median and deciles of n_iterations runs after a warm-up.
- * The last-level cache is flushed before each run. Fails with ERR_DEVICE if
- * memory is short. */
+/* Runs a probe n_iterations times after a warm-up and stores the median and
+ * deciles of its times. The last-level cache is flushed before each run. Fails
+ * with ERR_DEVICE if memory is short. */
 int probe_run(struct ceiling *ceiling, struct device *device,
               const struct probe *probe, unsigned n_iterations,
               struct err *err) MUST_CHECK;

@@ -3,14 +3,16 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 #define PIECE_ROWS ((size_t)1 << 12)
-/* Prefetch distance in rows: more than a core has buffers for cache misses. */
+/* Prefetch distance in rows. It is larger than the number of cache-miss buffers
+ * of a core. */
 #define AHEAD 16
 #define DIGITS 256
-/* Words in a cache line; each is summed in a lane of its own. */
+/* Number of 32-bit words in a cache line. Each word of a line is summed in a
+ * lane of its own. */
 #define LANES 16
 
-/* Sums of each thread's last task. They are stored so that the compiler keeps
- * the computation. */
+/* Sums that a thread has computed in its latest task. They are stored so that
+ * the compiler does not remove the computation. */
 struct sums {
     uint32_t lanes[LANES];
 };
@@ -66,8 +68,9 @@ static void nothing(void *ctx, size_t task, unsigned thread)
     (void)thread;
 }
 
-/* Radix sort from the least significant digit, 8 bits per pass. Each thread
- * counts and places one chunk of the pairs; counts are [chunk][digit]. */
+/* Radix sort of pairs, from the least significant digit, 8 bits per pass. Each
+ * thread counts and moves one chunk of the pairs. `counts` is indexed by
+ * [chunk][digit]. */
 struct sort_job {
     const struct probe_job *probe;
     unsigned from, shift, mask;

@@ -2,7 +2,7 @@
 #include "device/cuda_private.cuh"
 
 #define WARP 32u
-/* 16-byte loads that each thread has in flight. */
+/* Number of 16-byte loads that each thread has in flight. */
 #define IN_FLIGHT 8u
 
 static __device__ unsigned mixed(const uint4 &word)
@@ -10,8 +10,9 @@ static __device__ unsigned mixed(const uint4 &word)
     return word.x ^ word.y ^ word.z ^ word.w;
 }
 
-/* Makes nvcc keep the computation of `sum`. Only one of 2^32 values of `sum` is
- * stored, which nvcc cannot know. */
+/* Prevents nvcc from removing the computation of `sum`. `sum` is stored only if
+ * it has one of its 2^32 possible values, but nvcc cannot know that this is
+ * rare. */
 static __device__ void keep(unsigned sum, unsigned *sink)
 {
     if (sum == 0x9e3779b9u)
@@ -23,7 +24,7 @@ static __device__ uint4 word_at(const uint4 *data, uint64_t i, uint64_t n)
     return i < n ? __ldcs(&data[i]) : make_uint4(0, 0, 0, 0);
 }
 
-/* Reads src, or copies it to dst. */
+/* Reads src[n], or copies it to dst[n] if is_copy. */
 template <bool is_copy>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     stream_kernel(uint4 *dst, const uint4 *src, uint64_t n, unsigned *sink)
@@ -55,11 +56,13 @@ static __device__ uint32_t index_at(const uint32_t *indices, uint64_t i,
 }
 
 /*
- * Gathers rows. LANES threads read a row together, 16 bytes each, so that a
- * warp reads 32 / LANES rows with one load. Up to IN_FLIGHT such loads are
- * issued before the first is waited for. A warp loads 32 indices at a time, one
- * per lane, while it still reads the rows of the 32 before, and distributes
- * them by shuffles. Beyond the end it reads the last row again.
+ * Gathers rows of a table. LANES threads read a row together, 16 bytes each, so
+ * that a warp reads 32 / LANES rows with one load. Up to IN_FLIGHT such loads
+ * are issued before the first one is waited for.
+ *
+ * A warp loads 32 indices at a time, one per lane, and distributes them by
+ * shuffles. It loads the next 32 indices while it still reads the rows of the
+ * current 32. Beyond the end of the list the last row is read again.
  */
 template <unsigned LANES>
 static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
@@ -106,8 +109,8 @@ static __global__ void empty_kernel(unsigned *sink)
     keep(blockIdx.x, sink);
 }
 
-/* Launches a kernel with as many blocks as the device holds at once, or fewer
- * if n_threads need fewer. */
+/* Launches a kernel with as many thread blocks as the device holds at the same
+ * time, or with fewer if fewer are enough for n_threads. */
 template <typename... Parameters, typename... Arguments>
 static int launch_full(struct device_cuda *cuda, uint64_t n_threads,
                        struct err *err, void (*kernel)(Parameters...),

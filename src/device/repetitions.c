@@ -11,7 +11,8 @@
 #define EXTRA_MS 30.0
 #define STEADY_SPREAD 0.01
 
-/* Returns the median of |x - median|, divided by the median. */
+/* Returns the spread of ms[n]: the median of |x - median|, divided by the
+ * median. */
 static double spread_of(const double *ms, size_t n)
 {
     double *sorted = mem_alloc(n, sizeof *sorted), median, spread = 0;
@@ -26,8 +27,8 @@ static double spread_of(const double *ms, size_t n)
     return spread;
 }
 
-/* Returns true if n repetitions are enough. ms[n]: the times of their last
- * part. begin_ms: when the first of them began. */
+/* Returns true if n timed repetitions are enough. ms[n]: times of the last part
+ * in these repetitions. begin_ms: time at which the first of them began. */
 static bool is_enough(const struct repetitions *repetitions, unsigned n,
                       const double *ms, double begin_ms)
 {

@@ -6,45 +6,49 @@
 #include "device/world.h"
 
 /*
- * Timing of repeated work. Each repetition reports the times of its parts. The
- * results are medians and deciles over the repetitions after a warm-up.
+ * Timing of repeated work. The work is run once per repetition, and each run
+ * reports the times of its parts. The results are the median and deciles of
+ * each part over all repetitions after a warm-up.
  */
 
 #define REPETITION_MAX_PARTS 4
 
 struct repetitions {
-    /* Runs repetition `number`, counted from the first warm-up, and stores the
-     * times of its parts in ms[n_parts]. */
+    /* Runs the work once and stores the times of its parts in ms[n_parts].
+     * `number`: number of the repetition, counted from the first warm-up. */
     int (*once)(void *ctx, unsigned number, double *ms, struct err *err);
     void *ctx;
     unsigned n_parts, n_warm_up;
-    /* Repetitions to be timed, >= 1. Afterwards: the number that were timed. */
+    /* Number of repetitions to be timed, >= 1. Afterwards, repetitions_time has
+     * replaced it by the number of repetitions that were timed. */
     unsigned n;
-    /* Most repetitions to be timed; 0: always n. If the times of the last part
-     * are unsteady (their median of |x - median| is 1 % of the median or more),
-     * repetitions are added until there are n_most in all or 30 ms have
-     * passed. */
+    /* Largest number of repetitions to be timed. 0 means that exactly n
+     * repetitions are timed. Otherwise, if the times of the last part are
+     * unsteady, repetitions are added until there are n_most in all or 30 ms
+     * have passed. Times are unsteady if their median of |x - median| is 1 % of
+     * the median or more. */
     unsigned n_most;
-    /* If set, the slowest process of this world counts in each repetition. The
-     * calls are then collective, and n_most must be 0. NULL: this process
-     * alone. */
+    /* If set, the times of a repetition are those of the slowest process of
+     * this world. The calls are then collective, and n_most must be 0. NULL:
+     * only the times of this process count. */
     struct world *world;
 };
 
-/* Runs and times all repetitions. Stores timings[n_parts]. */
+/* Runs and times all repetitions. Stores the results in timings[n_parts]. */
 int repetitions_time(struct timing *timings, struct repetitions *repetitions,
                      struct err *err) MUST_CHECK;
 
 /* State of the device before and after the repetitions. */
 struct repetition_conditions {
     struct sample_health before, after;
-    /* The interference probe found the machine disturbed until patience ran
-     * out, or the device's clocks were lowered. */
+    /* true if the interference probe found the machine disturbed until its
+     * patience ran out, or if the device's clocks were lowered */
     bool is_disturbed;
 };
-/* Like repetitions_time, but repeats everything while the interference probe
- * finds the machine disturbed (interference_probe_judge). The last series
- * counts. If canary is NULL, it runs once. */
+/* Does the same as repetitions_time, but repeats the whole series as long as
+ * the interference probe finds the machine disturbed
+ * (interference_probe_judge). Only the last series counts. If interference is
+ * NULL, the series runs once. */
 int repetitions_time_quietly(struct timing *timings,
                              struct repetitions *repetitions,
                              struct device *device,

@@ -8,8 +8,8 @@
 
 #include <assert.h>
 
-/* Salts of the seeds for a stream's permutations and draws. 1 is the salt of
- * its row order. */
+/* Salts that give the permutations and draws of a stream different seeds. Salt
+ * 1 is used for the row order of the stream. */
 enum { SALT_POSITIONS = 2, SALT_COLD, SALT_DRAWS, SALT_BAGS };
 
 uint64_t stream_n_lookups(const struct stream *stream)
@@ -118,8 +118,9 @@ double stream_shares(const unsigned n_rows[REUSE_BINS], double bins[REUSE_BINS])
     return (double)n_unique;
 }
 
-/* Counts in a hash table with open addressing. If there are at least as many
- * slots as rows, each row has its own slot. */
+/* Counts how often each row occurs, in a hash table with open addressing. If
+ * the table has at least as many slots as there are rows, each row has its own
+ * slot. */
 double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
                         double bins[REUSE_BINS])
 {

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Implementation of stream_rows in cpu_kernels.h, included by lookup_body.h. It
- * consists of plain loops over blocks of lookups, which the compiler
- * vectorizes. stream_row is slow because no branch predictor knows how many
- * steps a cycle walk or a Zipf draw takes. Here one step is made for a whole
- * block. The lookups that need further steps continue in a list.
+ * Implementation of `stream_rows` in cpu_kernels.h, included by lookup_body.h.
+ * It consists of plain loops over blocks of lookups, which the compiler
+ * vectorizes. Calling stream_row for each lookup would be slow, because no
+ * branch predictor can foresee the number of steps of a cycle walk or a Zipf
+ * draw. Here one step is made for all lookups of a block. The lookups that need
+ * further steps are collected in a list, for which the next step is made, and
+ * so on.
  */
 
 #include "device/stream_math.h"
 
 #define BLOCK 512
 
-/* Permutes x[0 .. n): makes one step for all of them, then further steps for
- * those that are still outside [0, n_values). */
+/* Permutes x[0 .. n). One step is made for all elements; then further steps are
+ * made for the elements that are still outside [0, n_values). */
 static void permute_block(const struct permutation *permutation, uint32_t *x,
                           uint32_t n)
 {
-    /* local copy, to stay in registers */
+    /* local copy, so that it stays in registers */
     const struct permutation own = *permutation;
     const uint32_t n_values = (uint32_t)own.n;
     uint32_t pos[BLOCK], outside[BLOCK], n_outside = 0, n_left;

@@ -3,20 +3,21 @@
 
 #include "base/mem.h"
 
-/* Lookups of one task. */
+/* Number of lookups that one task draws. */
 #define PIECE_LOOKUPS ((uint32_t)1 << 16)
 
 struct drawn_stream {
     struct stream_batch batch;
     uint32_t n_bags;
-    uint64_t offset; /* offset of the stream's first lookup */
+    uint64_t offset; /* position of the stream's first lookup in the batch */
     uint64_t *offsets;
     uint32_t *indices;
 };
 
 struct draw_job {
     const struct drawn_stream *streams;
-    /* tasks of the longest stream, including one for the offsets */
+    /* Number of tasks for the stream with the most lookups, including one task
+     * for the offsets. */
     size_t n_pieces;
 };
 

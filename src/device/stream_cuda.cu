@@ -3,13 +3,13 @@
 #include "device/cuda_private.cuh"
 #include "device/stream_math.h"
 
-/* A stream and its place in the batch. */
+/* A stream and the place of its lookups in the batch. */
 struct placed_stream {
     struct stream_batch batch;
     uint64_t first_lookup;
 };
 
-/* Row y of the grid draws stream y, one thread per lookup. */
+/* Draws stream y in row y of the grid, with one thread per lookup. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     rows_kernel(const struct placed_stream *streams, uint32_t *indices)
 {
@@ -21,8 +21,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             stream_row(&stream->batch, (uint32_t)i);
 }
 
-/* Stores the sizes of all bags and a last 0; their running sums are the
- * offsets. */
+/* Stores the sizes of all bags, and a 0 after the last one. The running sums of
+ * these sizes are the offsets of the bags. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     sizes_kernel(const struct placed_stream *streams, uint32_t n_bags,
                  uint64_t n_all, uint64_t *sizes)
@@ -34,7 +34,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
                                                 (uint32_t)(i % n_bags));
 }
 
-/* The workspace holds the placed streams, then the scratch of the sum. */
+/* Draws a batch. The workspace (temporary device memory) holds the placed
+ * streams, then the scratch of the running sum. */
 int stream_cuda_draw(struct device *device, const struct stream *streams,
                      uint32_t n_streams, uint64_t batch_seed,
                      uint32_t *d_indices, uint64_t *d_offsets, struct err *err)
@@ -79,8 +80,8 @@ out:
     return rc;
 }
 
-/* Returns the first place in sorted[from, n) that does not hold sorted[from],
- * by steps that double and then by halving. */
+/* Returns the end of the run of equal values in sorted[n] that begins at
+ * sorted[from]. Searches first by steps that double, then by halving. */
 static __device__ uint64_t run_end(const uint32_t *sorted, uint64_t from,
                                    uint64_t n)
 {
@@ -103,8 +104,9 @@ static __device__ uint64_t run_end(const uint32_t *sorted, uint64_t from,
     return high;
 }
 
-/* Counts the runs of sorted[n] by the bin of their length. Atomics are used,
- * but integers are added, so the order does not matter. */
+/* Counts the runs of equal values in sorted[n], by the reuse bin of their
+ * length. The counts are added with atomics; they are integers, so the order of
+ * additions does not matter. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     count_runs_kernel(const uint32_t *sorted, uint64_t n, unsigned *n_rows)
 {
@@ -122,12 +124,12 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 }
 
 struct measuring {
-    struct device_pairs pairs; /* values are sorted along, not used */
+    struct device_pairs pairs; /* keys: the indices; the values are not used */
     unsigned *d_counts;        /* [n_streams][REUSE_BINS] */
 };
 
-/* Assigns both arrays their places in the workspace; returns the size it must
- * have. */
+/* Assigns places in the workspace to the pairs and the counts. Returns the size
+ * that the workspace must have. */
 static size_t lay_out(struct measuring *own, void *d_work, size_t n_lookups,
                       size_t counts_bytes)
 {

@@ -8,11 +8,11 @@
 #include <string.h>
 
 /*
- * Arithmetic of index streams and fill values, for host and device code.
- * Element i of a stream is a function of the stream and i alone. The code uses
- * integers and plain IEEE double operations only, no libm, so that every
- * machine computes the same bits. Contraction to fused multiply-add must be off
- * (gcc, clang: -ffp-contract=off; nvcc: -fmad=false).
+ * Arithmetic of index streams and of the values of device_fill, for host and
+ * device code. Element i of a stream is a function of the stream and i alone.
+ * The code uses integers and plain IEEE double operations only, no libm, so
+ * that every machine computes the same bits. Contraction to fused multiply-add
+ * must be off (gcc, clang: -ffp-contract=off; nvcc: -fmad=false).
  */
 
 /* Finaliser of splitmix64: a bijection of 64 bits. */
@@ -23,14 +23,14 @@ HOST_DEVICE uint64_t stream_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Returns 64 random bits for (seed, counter). */
+/* Returns 64 random bits, a function of seed and counter. */
 HOST_DEVICE uint64_t stream_random(uint64_t seed, uint64_t counter)
 {
     return stream_mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
-/* Returns the value that device_fill stores: an odd multiple of 0.05 * 2^-23.
- * Two neighbouring elements share one hash. */
+/* Returns the fp32 value that device_fill stores at index idx: an odd multiple
+ * of 0.05 * 2^-23. Two neighbouring elements share one hash. */
 HOST_DEVICE float stream_fill_value(uint64_t seed, uint64_t idx)
 {
     uint64_t bits = stream_random(seed, idx >> 1);
@@ -78,7 +78,7 @@ HOST_DEVICE double stream_exp(double x)
     n = (int)(clamped * 1.44269504088896340736 + (x < 0 ? -0.5 : 0.5));
     r = clamped - n * 6.93147180369123816490e-01; /* first 32 bits of ln 2 */
     r -= n * 1.90821492927058770002e-10;          /* remaining bits of ln 2 */
-    /* 1 + r + r^2/2! ... r^13/13!, in two halves of one chain */
+    /* sum = 1 + r + r^2/2! ... r^13/13!, computed as two independent halves */
     sum = r * r * r;
     sum *= sum * r; /* r^7 */
     sum *=
@@ -118,12 +118,12 @@ HOST_DEVICE double stream_log1p_ratio(double x)
  * Draws Zipf ranks 1 .. n: the probability of a rank is proportional to
  * rank^-alpha, for alpha >= 0. The method is rejection-inversion (Hoermann and
  * Derflinger, ACM TOMACS 6(3), 1996). H is the integral of h(x) = x^-alpha from
- * 1. It is written so that alpha = 1 is no special case. More than four of five
- * draws are accepted.
+ * 1. The formula for H is written so that alpha = 1 is no special case. More
+ * than four of five attempts are accepted.
  */
 struct stream_zipf {
     double alpha, n;
-    double low, high; /* H at the ends of the range to draw from */
+    double low, high; /* values of H at both ends of the range of ranks */
     double sure;      /* a draw x is accepted at once if rank - x <= sure */
 };
 
@@ -139,7 +139,7 @@ HOST_DEVICE double stream_zipf_inverse(const struct stream_zipf *zipf, double u)
 {
     double x = u * (1 - zipf->alpha);
 
-    if (x < -1) /* only by rounding */
+    if (x < -1) /* x can be below -1 only by rounding */
         x = -1;
     return stream_exp(stream_log1p_ratio(x) * u);
 }
@@ -160,8 +160,9 @@ HOST_DEVICE void stream_zipf_init(struct stream_zipf *zipf, double alpha,
                                                    stream_zipf_mass(zipf, 2));
 }
 
-/* Makes one attempt at draw i, whose own seed is stream_random(seed, i).
- * Returns the rank, or 0 if the attempt is rejected. */
+/* Makes one attempt at draw i of a Zipf stream. The caller passes the seed of
+ * this draw, stream_random(seed, i). Returns the rank, or 0 if the attempt is
+ * rejected. */
 HOST_DEVICE uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
                                          uint64_t own_seed, uint64_t attempt)
 {
@@ -178,7 +179,7 @@ HOST_DEVICE uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
     return 0;
 }
 
-/* Returns rank - 1 of draw i. */
+/* Returns the rank of draw i of a Zipf stream, counted from 0. */
 HOST_DEVICE uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
                                       uint64_t seed, uint32_t i)
 {
@@ -191,34 +192,37 @@ HOST_DEVICE uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
     return rank - 1;
 }
 
-/* Rows of one reuse bin: `n_more` of them are looked up count + 1 times, the
- * others count times. */
+/* Rows of one bin of the reuse histogram. `n_more` of the rows are looked up
+ * count + 1 times each; the others are looked up `count` times each. */
 struct stream_bin {
-    uint32_t first_lookup; /* in the unpermuted order of lookups */
-    uint32_t first_rank;   /* lowest rank of its rows */
+    /* first lookup of these rows, before lookups are permuted */
+    uint32_t first_lookup;
+    uint32_t first_rank; /* lowest rank of these rows */
     uint32_t n_more, count;
 };
 
-/* Everything that the lookups of one batch depend on; set by
+/* State from which the lookups of one batch are computed; set by
  * stream_batch_init. */
 struct stream_batch {
     int use_bins;
     uint32_t n_rows, n_lookups;
-    uint64_t seed; /* seed of a Zipf stream's draws */
+    uint64_t seed; /* seed of the draws of a Zipf stream */
     struct stream_zipf zipf;
-    struct row_map rows;          /* rank -> row */
-    struct permutation positions; /* lookup -> place in the histogram */
-    /* Permutation of the cold ranks (rank - n_hot -> rank - n_hot), a new one
-     * in each batch. */
+    struct row_map rows; /* maps ranks to rows */
+    /* permutes lookups to places in the histogram */
+    struct permutation positions;
+    /* Permutation of the cold ranks, which are counted from n_hot here. Each
+     * batch has a new permutation. */
     struct permutation cold;
     uint32_t n_hot;
-    struct stream_bin bins[REUSE_BINS]; /* hottest first */
-    /* longer_bags bags have bag_lookups + 1 lookups, the others bag_lookups. */
+    struct stream_bin bins[REUSE_BINS]; /* sorted by heat, hottest bin first */
+    /* `longer_bags` bags have bag_lookups + 1 lookups each; the others have
+     * `bag_lookups` each. */
     uint32_t longer_bags, bag_lookups;
     struct permutation bags;
 };
 
-/* Returns the number of lookups of a bag < batch. */
+/* Returns the number of lookups in a bag, whose number must be < batch. */
 HOST_DEVICE uint32_t stream_bag_size(const struct stream_batch *batch,
                                      uint32_t bag)
 {
@@ -228,8 +232,8 @@ HOST_DEVICE uint32_t stream_bag_size(const struct stream_batch *batch,
            (permute(&batch->bags, bag) < batch->longer_bags);
 }
 
-/* Returns the rank to which a place in the histogram belongs, before the cold
- * rows are permuted. */
+/* Returns the rank to which a place in the histogram belongs. Cold ranks are
+ * not permuted yet. */
 HOST_DEVICE uint32_t stream_rank_of_place(const struct stream_batch *batch,
                                           uint32_t place)
 {
@@ -256,7 +260,8 @@ HOST_DEVICE uint32_t stream_binned_rank(const struct stream_batch *batch,
     return batch->n_hot + permute(&batch->cold, rank - batch->n_hot);
 }
 
-/* Returns the rank of lookup i if all rows are equally likely. */
+/* Returns the rank of lookup i for a stream in which all rows are equally
+ * likely. */
 HOST_DEVICE uint32_t stream_uniform_rank(const struct stream_batch *batch,
                                          uint32_t i)
 {
@@ -264,7 +269,7 @@ HOST_DEVICE uint32_t stream_uniform_rank(const struct stream_batch *batch,
                       32);
 }
 
-/* Returns the row of lookup i < n_lookups. */
+/* Returns the row that lookup i < n_lookups of a batch reads. */
 HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
 {
     uint32_t rank;
@@ -278,8 +283,8 @@ HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
     return (uint32_t)row_of_rank(&batch->rows, rank);
 }
 
-/* Returns the bin of the reuse histogram for rows that are looked up count >= 1
- * times. */
+/* Returns the bin of the reuse histogram to which a row belongs that is looked
+ * up count >= 1 times. */
 HOST_DEVICE int stream_reuse_bin(uint64_t count)
 {
     int bin = 0;

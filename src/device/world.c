@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns how many processes the launcher of this one started, according to the
- * variables that it left in the environment: Open MPI's mpirun, the Hydra of
- * MPICH and its relatives, or srun. Slurm's SLURM_NTASKS is not used, because a
- * batch script has it as well. */
+/* Returns the number of processes that the launcher of this process started.
+ * The number is read from the environment variables that these launchers set:
+ * Open MPI's mpirun, the Hydra of MPICH and its relatives, or srun. Slurm's
+ * SLURM_NTASKS is not used, because batch scripts have this variable as
+ * well. */
 uint32_t world_launched_size(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
@@ -106,7 +107,7 @@ int world_largest(struct world *world, double *numbers, size_t n,
 int world_collect(struct world *world, const void *own, size_t n_bytes,
                   struct buf *all, struct err *err)
 {
-    /* ranks that send to this one */
+    /* number of ranks that send to this rank */
     uint32_t n = world->rank ? 0 : world->size;
     struct comm_block *blocks = mem_alloc(world->size, sizeof *blocks);
     uint64_t *sizes = mem_alloc(world->size, sizeof *sizes);

@@ -5,65 +5,72 @@
 #include "device/device.h"
 
 /*
- * The processes that run a plan together, one per rank. mpirun or srun started
- * them, or this process forked them. A world can also be this process alone,
- * which then has all ranks. Ranks exchange control data through this header;
- * embeddings travel through device/comm.h.
+ * A world is the set of processes that run a plan together, one process per
+ * rank. They were started by mpirun or srun, or forked by this process. A world
+ * can also consist of this process alone, which then has all ranks. Ranks
+ * exchange control data through this header. They exchange embeddings through
+ * device/comm.h.
  *
- * All functions that take err are collective: every process calls them in the
- * same order. With MPI they fail with ERR_DEVICE and MPI's own message. Without
- * MPI they do not fail, except that an interrupt ends world_rest
- * (ERR_INTERRUPTED).
+ * All functions with a parameter `err` are collective: every process must call
+ * them in the same order. With MPI they fail with ERR_DEVICE and MPI's own
+ * message. Without MPI they do not fail, with one exception: world_rest fails
+ * with ERR_INTERRUPTED after an interrupt.
  */
 struct buf; /* base/mem.h */
 struct world_ops;
 
-/* First member of the body's own struct; read-only for other modules. */
+/* First member of the struct with which each body (MPI, forked processes)
+ * represents a world. Other modules only read it. */
 struct world {
-    const struct world_ops *ops; /* NULL: a world of one */
+    const struct world_ops *ops; /* NULL if the world is this process alone */
     uint32_t rank, size;
-    uint32_t local_rank, local_size; /* on this host */
+    uint32_t local_rank, local_size; /* rank and size on this host */
     uint32_t n_hosts;
-    /* Host of each rank, [size]. Hosts are numbered in the order of their first
-     * ranks. Owned. */
+    /* Number of the host of each rank, [size]. Hosts are numbered in the order
+     * of their lowest ranks. Owned. */
     uint32_t *host_of;
 };
 
-/* Opens the world. It has more than one process only if a launcher started this
- * one and left its variables in the environment. Fails with ERR_USAGE if a
- * launcher did and this build has no MPI body, or an MPI that is not the
- * launcher's. Call it once per process, before threads are started. */
+/* Opens the world. The world has more than one process only if a launcher
+ * (mpirun, srun) started this process and left its variables in the
+ * environment. Fails with ERR_USAGE if a launcher did, but this build has no
+ * MPI, or has another MPI than the launcher's. Call it once per process, before
+ * threads are started. */
 int world_open(struct world **out, struct err *err) MUST_CHECK;
-/* Forks n processes. Each of them gets a world of all n on this host. The
- * caller gets NULL after all have ended. If one fails, the others are killed
- * and the call fails with the error code of the first that failed. The message
- * is empty if that process exited by itself, because it has already printed the
- * reason. Needs no MPI. Fails with ERR_USAGE if a launcher started this
- * process. Call it before threads or devices are opened and before anything is
+/* Forks n processes. Each new process gets in *out a world of all n processes
+ * on this host. The caller gets NULL in *out after all of them have ended. If
+ * one process fails, the others are killed, and the call fails with the error
+ * code of the first process that failed. The message is empty if that process
+ * exited by itself, because it has already printed the reason. MPI is not
+ * needed. Fails with ERR_USAGE if a launcher started this process. Call it
+ * before threads are started, before devices are opened and before anything is
  * printed. */
 #define WORLD_MAX_FORKS 256
 int world_fork(struct world **out, uint32_t n, struct err *err) MUST_CHECK;
 void world_close(struct world *world); /* NULL is fine; collective */
-/* Ends all processes at once with this exit status, because a failure of one
- * must not leave the others waiting. Returns only in a world of one. */
+/* Ends all processes of the world at once, each with this exit status. Use it
+ * after a failure of one process, because the others would wait for it forever.
+ * Returns only if the world is this process alone. */
 void world_abort(struct world *world, int status);
 
 int world_barrier(struct world *world, struct err *err) MUST_CHECK;
-/* Barrier that takes some milliseconds. Waiting processes sleep, to leave the
- * processors to those that still work. */
+/* Barrier that takes some milliseconds. Processes that wait in it sleep, to
+ * leave the processors to the processes that still work. */
 int world_rest(struct world *world, struct err *err) MUST_CHECK;
-/* Copies data[n_bytes] of rank 0 to all processes. n_bytes must be small. */
+/* Copies data[n_bytes] of rank 0 to data of all other processes. n_bytes must
+ * be small. */
 int world_broadcast(struct world *world, void *data, size_t n_bytes,
                     struct err *err) MUST_CHECK;
-/* Collects n_bytes of every process in all[world_size][n_bytes], on every
- * process. n_bytes is below 2 GiB. */
+/* Collects own[n_bytes] of all processes in all[world size][n_bytes], ordered
+ * by rank. Every process gets all of them. n_bytes must be below 2 GiB. */
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,
                      void *all, struct err *err) MUST_CHECK;
-/* Replaces each of numbers[n] by its maximum over all processes. */
+/* Replaces each element of numbers[n] by its maximum over all processes. */
 int world_largest(struct world *world, double *numbers, size_t n,
                   struct err *err) MUST_CHECK;
-/* Collects texts of any length. Rank 0 gets all of them, concatenated in the
- * order of ranks. The other ranks get nothing. */
+/* Collects one text own[n_bytes] of any length from each process. Rank 0 gets
+ * all texts in `all`, concatenated in the order of ranks. The other ranks get
+ * nothing. */
 int world_collect(struct world *world, const void *own, size_t n_bytes,
                   struct buf *all, struct err *err) MUST_CHECK;
 

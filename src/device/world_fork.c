@@ -18,24 +18,26 @@
 #include <unistd.h>
 
 /*
- * World of processes that this one forks. Each pair of processes has a ring
- * buffer in shared memory for each direction. All data between processes go
- * through these rings: the writer copies in as much as fits, and meanwhile the
- * reader copies it out.
+ * World of forked processes. For each pair of processes there are two ring
+ * buffers in shared memory, one for each direction. All data between processes
+ * go through these ring buffers. The writer copies in as much as fits, and the
+ * reader copies it out at the same time.
  */
-/* Memory of all rings together. Pages are taken only when they are used. */
+/* Limit of the memory of all ring buffers together. The system assigns a page
+ * only when it is first used. */
 #define RINGS_BYTES ((size_t)256 << 20)
 #define MAX_RING_BYTES ((size_t)256 << 10)
-/* One copy moves at most 1/TURNS of a ring, so that writer and reader can copy
- * at the same time. */
+/* One copy moves at most 1/TURNS of a ring buffer, so that writer and reader
+ * can copy at the same time. */
 #define TURNS 4
 #define LOOK_MS 5
 #define SLEEP_MS 1
 #define STOPPED_MS \
-    2000 /* after an interrupt, how long stopped ranks are resumed */
+    2000 /* time after an interrupt during which stopped ranks are resumed */
 
-/* Bytes written and read since the beginning. Each count is advanced by one of
- * the two processes only. */
+/* State of a ring buffer: the bytes that were written to it and read from it
+ * since the start. Only the writer changes n_written, and only the reader
+ * changes n_read. */
 struct ring {
     _Alignas(64) atomic_uint_least64_t n_written;
     _Alignas(64) atomic_uint_least64_t n_read;
@@ -43,11 +45,12 @@ struct ring {
 
 struct world_fork {
     struct world base;
-    struct ring *rings; /* [size][size], by sender and receiver; mapped */
-    char *data;         /* [size][size][ring_bytes], follows the rings */
+    /* [size][size], indexed by sender and receiver; mapped */
+    struct ring *rings;
+    char *data; /* [size][size][ring_bytes], follows the rings in memory */
     size_t ring_bytes, mapped_bytes;
-    bool sleeps;               /* sleeps while it waits */
-    struct stretch *stretches; /* started blocks, [n_stretches]; owned */
+    bool sleeps;               /* true: the process sleeps while it waits */
+    struct stretch *stretches; /* blocks being moved, [n_stretches]; owned */
     size_t n_stretches, cap;
     unsigned n_starts;
 };
@@ -72,17 +75,17 @@ static void fork_abort(struct world *world, int status)
     _exit(status);
 }
 
-/* A block that this process sends or receives. */
+/* A block that this process is sending or receiving. */
 struct stretch {
     size_t ring;
-    char *pos; /* next byte; not written if is_sent */
+    char *pos; /* next byte of the block; read-only if is_sent */
     size_t n_left;
     bool is_sent;
-    unsigned start; /* number of the fork_start call */
+    unsigned start; /* number of the fork_start call that began it */
 };
 
-/* Copies as much of the block as is possible now. Returns true if there was
- * anything to copy. */
+/* Copies as much of a block as is possible now. Returns true if any bytes were
+ * copied. */
 static bool copy_on(struct world_fork *self, struct stretch *stretch)
 {
     struct ring *ring = &self->rings[stretch->ring];
@@ -109,9 +112,9 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
     return true;
 }
 
-/* Starts the exchange of blocks. A block that stays on its rank is copied at
- * once. All others are copied by fork_finish: a ring carries one block after
- * the other, in the order of the calls. */
+/* Starts to move blocks. A block that stays on its rank is copied at once. All
+ * other blocks are copied by fork_finish. A ring buffer carries one block after
+ * the other, in the order of the calls of fork_start. */
 static int fork_start(struct world *world, const struct comm_block *blocks,
                       size_t n_blocks, struct err *err)
 {
@@ -142,7 +145,7 @@ static int fork_finish(struct world *world, struct err *err)
     const struct stretch *end = self->stretches + self->n_stretches;
     struct stretch *first = self->stretches, *stretch;
 
-    while (first < end) { /* the blocks of one call at a time */
+    while (first < end) { /* one fork_start call per turn */
         bool is_left = false, has_moved = false;
 
         for (stretch = first; stretch < end && stretch->start == first->start;
@@ -183,8 +186,8 @@ static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
     return rc ? -1 : 0;
 }
 
-/* Barrier: a process that has received a byte from everyone knows that everyone
- * has arrived. */
+/* Barrier. Every process sends one byte to every other. A process that has
+ * received a byte from all others knows that all have arrived. */
 static int fork_barrier(struct world *world, bool sleeps, struct err *err)
 {
     struct world_fork *self = (struct world_fork *)world;
@@ -208,8 +211,8 @@ static const struct world_ops FORK_OPS = {
     .finish = fork_finish,
 };
 
-/* Sets the error for the first process that failed. The message is empty if the
- * process exited by itself, because it has already printed its own. */
+/* Sets the error for the process that failed first. The message is empty if the
+ * process exited by itself, because it has already printed its own message. */
 static int tell_failure(uint32_t rank, int status, struct err *err)
 {
     static const enum err_code codes[] = {ERR_USAGE, ERR_NO_PLAN,
@@ -225,9 +228,9 @@ static int tell_failure(uint32_t rank, int status, struct err *err)
     return -1;
 }
 
-/* Passes an interrupt on to rank 0, which informs the other ranks as far as
- * they have to know. Stopped ranks are resumed, because they could not react
- * otherwise. */
+/* Passes an interrupt on to rank 0. Rank 0 informs the other ranks if they need
+ * to know. Stopped ranks are resumed, because a stopped process cannot react to
+ * an interrupt. */
 static void hand_on_interrupt(const pid_t *pids, uint32_t n)
 {
     if (pids[0])
@@ -253,12 +256,13 @@ static uint32_t rank_of(pid_t pid, const pid_t *pids, uint32_t n)
     return rank;
 }
 
-/* Waits for all processes. If one fails, the others are killed. After an
- * interrupt, stopped ranks are resumed. A rank that is stopped again and again
- * is killed after STOPPED_MS. */
+/* Waits until all processes have ended. If one fails, the others are killed.
+ * After an interrupt, stopped ranks are resumed. A rank that is still being
+ * stopped STOPPED_MS after the interrupt is killed. */
 static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
 {
-    double told_ms = 0; /* when the interrupt was passed on; 0: not yet */
+    /* time at which the interrupt was passed on; 0: not yet */
+    double told_ms = 0;
     int rc = 0, status;
 
     for (uint32_t n_left = n; n_left;) {
@@ -289,9 +293,9 @@ static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
     return rc;
 }
 
-/* Turns a forked process into a rank. It dies with its parent. It has a process
- * group of its own, so that a key such as Ctrl-C reaches it only through the
- * parent. */
+/* Turns this forked process into a rank of the world. The process dies when its
+ * parent dies. It has a process group of its own, so that a key such as Ctrl-C
+ * reaches it only through the parent. */
 static struct world *become(struct world_fork *self, uint32_t rank,
                             pid_t parent)
 {

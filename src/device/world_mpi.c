@@ -8,14 +8,16 @@
 #include <string.h>
 #include <time.h>
 
-/* Larger blocks travel in pieces of this size, because MPI counts in int. */
+/* Largest number of bytes in one MPI message. Larger blocks are sent in several
+ * pieces, because MPI counts in int. */
 #define PIECE_BYTES ((size_t)1 << 30)
 #define REST_MS 1
 
 struct world_mpi {
     struct world base;
-    MPI_Comm comm;         /* owned; a copy of MPI_COMM_WORLD */
-    MPI_Request *requests; /* started sends and receives, [n_requests]; owned */
+    MPI_Comm comm; /* a duplicate of MPI_COMM_WORLD; owned */
+    /* sends and receives in progress, [n_requests]; owned */
+    MPI_Request *requests;
     size_t n_requests, cap;
 };
 
@@ -55,8 +57,8 @@ static void mpi_abort(struct world *world, int status)
     MPI_Abort(comm_of(world), status);
 }
 
-/* Barrier. MPI_Barrier keeps a processor busy, so a sleeping barrier polls
- * MPI_Ibarrier instead. */
+/* Barrier. MPI_Barrier keeps a processor busy while it waits. If `sleeps`, the
+ * function therefore polls MPI_Ibarrier and sleeps in between. */
 static int mpi_barrier(struct world *world, bool sleeps, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = REST_MS * 1000000L};
@@ -85,8 +87,9 @@ static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
                     err);
 }
 
-/* Starts to send or receive a block. Its pieces keep their order, because
- * messages between two ranks do not overtake each other. */
+/* Starts to send or receive a block. A large block is sent in several pieces.
+ * They arrive in order, because messages between two ranks do not overtake each
+ * other. */
 static int start_block(struct world_mpi *mpi, const struct comm_block *block,
                        struct err *err)
 {
@@ -110,8 +113,9 @@ static int start_block(struct world_mpi *mpi, const struct comm_block *block,
     return 0;
 }
 
-/* Posts receives before it sends anything, so that no message has to wait in a
- * buffer. Blocks that stay on their rank are copied while the others travel. */
+/* Starts to move blocks. It posts all receives before it sends anything, so
+ * that no message has to wait in a buffer. Blocks that stay on their rank are
+ * copied while the others travel. */
 static int mpi_start(struct world *world, const struct comm_block *blocks,
                      size_t n_blocks, struct err *err)
 {
@@ -151,8 +155,8 @@ static const struct world_ops MPI_OPS = {
     .finish = mpi_finish,
 };
 
-/* Finds the host of each rank. Ranks that can share memory are on one host. The
- * lowest rank there identifies the host. */
+/* Finds the host of each rank. Ranks that can share memory are on the same
+ * host. The lowest rank of a host identifies it. */
 static int find_hosts(struct world *world, struct err *err)
 {
     MPI_Comm local = MPI_COMM_NULL;
@@ -188,7 +192,8 @@ static int find_place(struct world_mpi *mpi, uint32_t launched, struct err *err)
 {
     int rank, size;
 
-    /* An error before this call ends the process, with MPI's own message. */
+    /* If an MPI call failed before this one, MPI has ended the process with its
+     * own message. */
     if (MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                  err) ||
         MPI_CALL(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm), err) ||
