@@ -25,7 +25,8 @@ void bwd_memo_release(struct bwd_memo *memo)
     *memo = (struct bwd_memo){0};
 }
 
-/* Returns the entry for these lanes, found by a hash of their bits. */
+/* Returns the cache entry for a key of lane values, found by a hash of the bits
+ * of the key. */
 static float *entry_of(const struct bwd_memo *memo, const float *lanes)
 {
     uint64_t hash = 0;
@@ -47,7 +48,7 @@ void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
 
     for (size_t k = 0; k < n * n_devices; k++)
         memo->lanes[k] = (float)lanes[k];
-    /* prefetch all entries: they are at random addresses */
+    /* prefetch all cache entries, because they are at random addresses */
     for (size_t i = 0; i < n; i++) {
         memo->found[i] = entry_of(memo, memo->lanes + i * n_devices);
         __builtin_prefetch(memo->found[i]);

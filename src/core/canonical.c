@@ -10,14 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns that distinguish tables, in addition to the number of rows, bins and
- * device. The first N_STATED columns are always printed. */
+/* Columns of a table file that belong to the contents of a table. The number of
+ * rows, the bins and the device belong to the contents, too, but have code of
+ * their own. The first N_STATED columns are always printed. */
 #define TABLE(member) MEMBER_OF(struct table, member)
 static const struct content {
     const char *column;
     enum member_type type;
     size_t offset;
-    const char *const *names; /* names of the values of an enum, or NULL */
+    /* names of the values if the column is an enum, otherwise NULL */
+    const char *const *names;
 } contents[] = {
     {"dim", TABLE(dim), NULL},
     {"pooling_factor", TABLE(pooling_factor), NULL},
@@ -41,12 +43,12 @@ static double number_of(const struct table *table,
 {
     const void *pos = (const char *)table + content->offset;
 
-    /* Bins override the exponent, so it does not matter. */
+    /* The bins override the Zipf exponent, so its value does not matter. */
     if (table->has_bins && pos == &table->zipf_alpha)
         return DEFAULT_ZIPF_ALPHA;
     if (content->type == MEMBER_U32)
         return *(const uint32_t *)pos;
-    return *(const double *)pos + 0.0; /* makes -0 and 0 equal */
+    return *(const double *)pos + 0.0; /* + 0.0 makes -0 and 0 equal */
 }
 
 void table_print_contents(const struct table *table, struct buf *out)
@@ -121,11 +123,11 @@ uint64_t row_seed_of_name(const char *name)
     return hash_bytes(name, strlen(name), 0);
 }
 
-/* --- the order --- */
+/* --- the canonical order --- */
 
 struct placed_shard {
     const struct table *table;
-    /* hash over the contents of the tables of its group, or 0 */
+    /* hash over the contents of all tables of the table's group, or 0 */
     uint64_t of_group;
 };
 
@@ -138,8 +140,8 @@ static int compare_groups(const void *left, const void *right)
     return strcmp(a->table->group, b->table->group);
 }
 
-/* Sets of_group of each table of a group to the sum of the hashes of its
- * tables, which does not depend on the name of the group. */
+/* Sets of_group of each table in a group: the sum of the hashes of all tables
+ * of the group. This sum does not depend on the name of the group. */
 static void hash_groups(struct placed_shard *placed, size_t n)
 {
     struct buf scratch = {0};
@@ -158,7 +160,8 @@ static void hash_groups(struct placed_shard *placed, size_t n)
     buf_release(&scratch);
 }
 
-/* Compares two tables by contents, largest first; both point into one array. */
+/* Compares two tables by contents, the larger table first. Both tables must be
+ * in the same array. */
 static int compare_tables(const void *left, const void *right)
 {
     const struct placed_shard *x = left, *y = right;

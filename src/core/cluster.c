@@ -128,15 +128,17 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
 /*
  * Buffers of NCCL 2.x with its default settings:
  *
- * A channel to a peer of the same NVLink domain has a buffer to receive (4 MiB,
- * and the buffers of the protocols LL and LL128) and a buffer to send, in pages
- * of 2 MiB (its init and p2p transport). An exchange opens 32 channels to each
- * such peer, or 4 if the network is slower (its paths). Rings have as many
- * channels of their own. Traffic over the network has two shared buffers of 32
- * channels x 16 steps x 128 KiB (its net transport).
+ * A channel to a peer in the same NVLink domain has a receive buffer and a send
+ * buffer, both in pages of 2 MiB. The receive buffer has 4 MiB, and in addition
+ * the buffers of the protocols LL and LL128 (NCCL's init and p2p transport). An
+ * exchange opens 32 channels to each peer in the NVLink domain, or 4 channels
+ * if the network is slower (NCCL's paths). Rings have the same number of
+ * channels in addition. Traffic over the network has two shared buffers of 32
+ * channels x 16 steps x 128 KiB (NCCL's net transport).
  *
- * On 8 H100 an exchange takes 3.28 GB
- * (https://github.com/NVIDIA/nccl/issues/1685); this formula gives 3.22.
+ * On 8 H100, the buffers of an exchange take 3.28 GB
+ * (https://github.com/NVIDIA/nccl/issues/1685). The formula below gives 3.22
+ * GB.
  */
 uint64_t cluster_nccl_bytes(const struct cluster *cluster)
 {

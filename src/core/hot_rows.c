@@ -8,18 +8,19 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Number of hottest ranks that are known one by one: 1024 of a Zipf law. Row
- * blocks are then exact to a percent, because a block has many of the other
- * rows. A histogram needs more, 4096, because all rows of a bin are as hot as
- * its first. */
+/* Number of hottest ranks whose rows are known one by one, for a table with a
+ * Zipf law: 1024. The shares of row blocks are then exact to a percent, because
+ * a row block has many of the other rows. A table with a reuse histogram needs
+ * more ranks, 4096, because all rows of a bin are as hot as the first row of
+ * the bin. */
 #define MOST_OF_ZIPF 1024
 #define MOST_OF_BINS 4096
-/* Mean number of uses from which the count of a row is taken as certain: it
- * varies only by about an eighth. */
+/* Least mean number of uses for which the count of a row in a batch is taken as
+ * certain. At this mean, the count varies only by about an eighth. */
 #define CERTAIN_FROM 64.0
 
-/* Moves rows to the bins of their reduced uses (law_uses); each row keeps at
- * least one use. A limit of 0 changes nothing. */
+/* Moves rows to the bins of their uses after de-duplication (law_uses). Each
+ * row keeps at least one use. If the limit is 0, changes nothing. */
 static void use_less(double rows[REUSE_BINS], double limit)
 {
     double before[REUSE_BINS];
@@ -31,30 +32,33 @@ static void use_less(double rows[REUSE_BINS], double limit)
             before[k];
 }
 
-/* Result of the first query: the distribution of a table's lookups over its
- * rows. */
+/* Distribution of a table's lookups over its rows, computed by the first
+ * query. */
 struct hot_found {
     struct rank_law law;
     struct row_map map;
-    /* the limit for law_uses, if ids are de-duplicated */
+    /* `limit`: argument of law_uses if ids are de-duplicated */
     double n_lookups, kept, limit;
-    /* number of hottest ranks that are stored; 0 if the table is sorted by
-     * frequency, because a rank is then its row */
+    /* number of hottest ranks that are stored. 0 if the table is sorted by
+     * frequency, because the rank of a row is then its index. */
     uint32_t n;
-    uint16_t *ranks; /* [n]: the hottest ranks, in the order of their rows */
-    /* [n + 1]: share of all lookups that fall to the first i of ranks */
+    /* [n]: the hottest ranks, sorted by the index of their rows */
+    uint16_t *ranks;
+    /* [n + 1]: before[i] is the share of all lookups that the rows of ranks[0]
+     * to ranks[i - 1] get together */
     float *before;
-    /* rows of the whole table, by bin, that add_certain counts */
+    /* number of rows in each bin that add_certain counts in the whole table */
     double certain[REUSE_BINS];
 };
 
-/* NULL until the first query */
+/* `found` is NULL until the first query of the table. */
 struct hot_slot {
     _Atomic(struct hot_found *) found;
 };
 
 struct hot_store {
-    pthread_mutex_t lock; /* protects the arena and all slots */
+    /* lock that protects the arena and all slots of the store */
+    pthread_mutex_t lock;
     struct arena *arena;
 };
 
@@ -110,7 +114,7 @@ static void find_places(struct hot_found *found)
     mem_free(placed);
 }
 
-/* Returns the number of hot rows before this row. */
+/* Returns the number of stored hot rows whose index is less than `row`. */
 static uint32_t n_before(const struct hot_found *found, uint64_t row)
 {
     uint32_t low = 0, high = found->n;
@@ -126,9 +130,9 @@ static uint32_t n_before(const struct hot_found *found, uint64_t row)
     return low;
 }
 
-/* Counts, by bin, the hot rows from begin to end that a batch uses CERTAIN_FROM
- * times or more. n_lookups are the lookups of the batch after de-duplication of
- * ids. */
+/* Adds to rows[k] the number of stored hot rows in bin k, for each bin k.
+ * Counts the rows from begin to end that a batch uses CERTAIN_FROM times or
+ * more. n_lookups are the lookups of the batch after de-duplication of ids. */
 static void add_certain(const struct hot_found *found, double n_lookups,
                         uint64_t begin, uint64_t end, double rows[REUSE_BINS])
 {
@@ -143,11 +147,11 @@ static void add_certain(const struct hot_found *found, double n_lookups,
     }
 }
 
-/* Returns the distribution of a table's lookups, computed by the first query.
- * Computing it on demand pays, because plans without row blocks never query
- * most tables, and a result takes about 8 KiB per table. The lock is held only
- * while memory is allocated. If two threads query at once, both compute, and
- * one result is discarded. */
+/* Returns the distribution of a table's lookups. It is computed by the first
+ * query of the table and not before, because it takes about 8 KiB per table,
+ * and plans without row blocks never query most tables. The lock is held only
+ * while memory is allocated. If two threads query the table at once, both
+ * compute the distribution, and one of the two results is discarded. */
 static const struct hot_found *find(const struct hot_rows *hot)
 {
     const struct table *table = hot->table;
@@ -170,7 +174,7 @@ static const struct hot_found *find(const struct hot_rows *hot)
     found->kept = hot->kept;
     law_init(&found->law, table, hot->n_lookups);
     row_map_init(&found->map, table->row_order, n_rows, table->row_seed);
-    /* the limit depends on all rows of the table */
+    /* the limit for law_uses depends on all rows of the table */
     found->limit = law_limit(&found->law, hot->n_lookups, hot->kept);
     find_places(found);
     add_certain(found, hot->n_lookups * hot->kept, 0, n_rows, found->certain);
@@ -178,8 +182,8 @@ static const struct hot_found *find(const struct hot_rows *hot)
     return found;
 }
 
-/* Returns the share of the lookups of rows begin to end in a table sorted by
- * frequency. */
+/* Returns the share of the lookups that rows begin to end get, in a table that
+ * is sorted by frequency. */
 static double sorted_share(const struct hot_found *found, double begin,
                            double end)
 {
@@ -223,8 +227,8 @@ struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
     if (found->map.order == ROW_ORDER_FREQUENCY) {
         law_add_rows(&found->law, n_lookups, (double)begin, (double)end, rows);
         use_less(rows, found->limit);
-        /* With bins, scales the rows of the law to the known histogram of the
-         * whole table, which may belong to another batch than the law. */
+        /* If the table has a histogram, the law may be for another batch than
+         * *whole. So the rows of the law are scaled to the histogram *whole. */
         if (found->law.has_bins)
             law_add_rows(&found->law, n_lookups, 0, found->law.n_rows, by_law);
         use_less(by_law, found->limit);

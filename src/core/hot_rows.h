@@ -10,12 +10,13 @@
  * Distribution of the lookups over the rows of a table.
  *
  * The rows of the hottest ranks are known one by one, and all other rows share
- * the rest of the lookups equally. For a table that is sorted by frequency the
- * distribution is exact. The share of each row block follows from this, and the
- * shares of all blocks add up to 1.
+ * the rest of the lookups equally. If a table is sorted by frequency, the
+ * distribution is exact for all rows. The share of the lookups that a row block
+ * gets is computed from the distribution, and the shares of all row blocks add
+ * up to 1.
  */
 
-/* Reuse of the rows of a table or of a block over a batch. */
+/* Reuse of the rows of a table or of a row block over one batch. */
 struct table_use {
     double n_unique; /* number of unique rows */
     double bins[REUSE_BINS];
@@ -23,32 +24,35 @@ struct table_use {
 
 struct hot_rows {
     const struct table *table; /* not owned */
-    /* lookups of the batch, with the ids that de-duplication removes */
+    /* lookups of the batch, including the ids that de-duplication removes */
     double n_lookups;
-    /* share of the lookups that de-duplication of ids keeps; 1 without it */
+    /* share of the lookups that de-duplication of ids keeps; 1: no
+     * de-duplication */
     double kept;
-    /* result of the first query, stored by any thread */
+    /* place for the result of the first query, which any thread may store */
     struct hot_slot *slot;
     struct hot_store *store; /* not owned */
 };
 
 /* Creates the memory for the hot rows of all tables of a problem: 6 KiB for
- * each table that is queried. Lives as long as the arena. */
+ * each table that is queried. The memory lives as long as the arena. */
 struct hot_store *hot_store_new(struct arena *arena);
 /* Initialises *hot for a batch of n_lookups lookups; a job that de-duplicates
- * ids keeps the share `kept` of them. The data that *hot points to live in the
- * arena. The first query of a row block takes about 100 microseconds more. */
+ * ids keeps the share `kept` of them. The data of *hot live in the arena. The
+ * first query of a row block takes about 100 microseconds longer than later
+ * queries. */
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
                    double n_lookups, double kept, struct hot_store *store,
                    struct arena *arena);
 /* Returns the share of the table's lookups that fall to rows begin to end. */
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
-/* Reduces use->bins to the uses that remain after de-duplication of ids, which
- * keeps the share `kept` of n_lookups lookups. */
+/* Replaces use->bins by the histogram of the uses that remain after
+ * de-duplication of ids. De-duplication keeps the share `kept` of n_lookups
+ * lookups. */
 void table_use_keep(struct table_use *use, const struct table *table,
                     double n_lookups, double kept);
-/* Returns the reuse of rows begin to end; *whole is the reuse of the whole
- * table. n_lookups are the lookups of the batch before ids are
+/* Returns the reuse of rows begin to end of the table. *whole must be the reuse
+ * of the whole table. n_lookups are the lookups of the batch before ids are
  * de-duplicated. */
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
                               uint64_t begin, uint64_t end,

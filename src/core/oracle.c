@@ -64,9 +64,9 @@ static void add_vector(const struct oracle *oracle, double *sums,
         sums[device * (size_t)oracle->width + w] += sign * vector[w];
 }
 
-/* Adds the empty row blocks of a cut over more ranks than its n row blocks:
- * each rank without a block gets one with no rows, in the order of the
- * ranks. */
+/* Adds empty row blocks if the rows are cut over more ranks than there are row
+ * blocks (n). Each rank without a row block gets a block with no rows, in the
+ * order of the ranks. */
 static void add_empty_blocks(const struct oracle *oracle,
                              const struct shard *blocks, size_t n,
                              const double *vector, double sign, double *sums)

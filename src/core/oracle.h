@@ -13,67 +13,73 @@
  *
  *     cost(device) = head( sum over its shards of embed(shard) )
  *
- * So a move needs two calls of head, and no shard is embedded twice. embed()
- * returns a vector of `width` doubles: the learned part, and the additive
- * figures that communication needs.
+ * So a search can price a move of a shard by two calls of head, one for each
+ * device, and it embeds each shard only once. embed() returns a vector of
+ * `width` doubles: the learned part, and figures for communication that add up
+ * over shards.
  *
- * An oracle is a cost model opened for one problem, and it must not outlive the
- * problem. Its functions are pure and thread-safe: equal inputs give equal
- * bits, at any thread count and on any instruction set.
+ * An oracle is a cost model that was opened for one problem. It must not be
+ * used after the problem is freed. Its functions are pure and thread-safe:
+ * equal inputs give equal bits, at any thread count and on any instruction set.
  */
 
-/* Origin of the predicted times. A report prints it with each prediction. */
+/* Origin of the predicted times. Reports print the origin with each
+ * prediction. */
 enum cost_basis {
-    BASIS_ANALYTIC, /* formulas over published constants */
-    /* a net trained on other data than measurements of this device */
+    BASIS_ANALYTIC, /* formulas with published constants */
+    /* a neural net that was trained without measurements of this device */
     BASIS_MODELLED,
-    BASIS_MEASURED /* a net trained on measurements of this device */
+    /* a neural net that was trained on measurements of this device */
+    BASIS_MEASURED
 };
 extern const char *const cost_basis_names[];
 
-/* Error of the predictions against measurements, if it is known. For nine of
- * ten times, the measured and the predicted time differ by a factor of at most
- * 1 + frac. */
+/* Error of a cost model's predictions. `frac` is the error against
+ * measurements: for nine of ten times, the measured and the predicted time
+ * differ by a factor of at most 1 + frac. */
 struct cost_error {
     double frac; /* 0: unknown */
-    /* basis of the error, one phrase: "503 held-out samples"; NULL: unknown */
+    /* data that the error was computed from, as one phrase, such as "503
+     * held-out samples"; NULL: unknown */
     const char *ground;
-    /* like frac, but for the ratio of two times that this model predicts;
+    /* error like `frac`, but of the ratio of two times that the model predicts;
      * 0: unknown */
     double pair_frac;
 };
 
-/* One input of a prediction that lies outside the range of the data that the
- * model was made from. */
+/* One input of a prediction that lies outside the range of the cost model's
+ * training data. */
 struct cost_outside {
-    /* table of the input; NULL: the input describes a device or the whole
-     * problem */
+    /* table that the input describes; NULL: the input describes a device or the
+     * whole problem */
     const char *table;
-    const char *feature; /* name of the input: "rows" */
+    const char *feature; /* name of the input, such as "rows" */
     double value, least, most;
 };
 #define N_OUTSIDE_FIELDS 5
 extern const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS];
 
-/* Description of the cost model that prices plans, or that priced a plan. */
+/* Description of the cost model of an oracle, or of the cost model with which a
+ * plan was priced. */
 struct cost_source {
     const char *name; /* "roofline:h100", "model:h200.nsm" ... */
-    const char *hash; /* 16 hex digits of the constants or weights */
+    /* hash of the model's constants or weights, 16 hex digits */
+    const char *hash;
     enum cost_basis basis;
-    const char *comm; /* origin of the communication figures, one phrase */
+    const char *comm; /* origin of the communication times, as one phrase */
     /* device that the model's data were measured on, or NULL */
     const char *device;
     struct cost_error lookup_error, exchange_error;
-    /* The following members are set in a plan that was priced. */
+    /* The following members are set only in a plan that was priced. */
     struct cost_outside *outside; /* [n_outside] */
     size_t n_outside;
-    double host_ms; /* as in struct step */
+    double host_ms; /* time of the host, as host_ms of struct step */
 };
-/* Prints one line for each of the first 3 inputs outside the range of the
- * model's data. */
+/* Prints one line for each of the first 3 inputs in cost->outside, which are
+ * outside the range of the model's training data. */
 void cost_print_outside(const struct cost_source *cost, struct buf *out);
-/* Returns all inputs outside this range as a JSON list. The caller decrefs
- * it. */
+/* Returns all inputs in cost->outside as a JSON list. The caller decrefs the
+ * list. */
 json_t *cost_outside_to_json(const struct cost_source *cost);
 
 #define ORACLE_MAX_TERMS STEP_MAX_TERMS
@@ -81,140 +87,150 @@ json_t *cost_outside_to_json(const struct cost_source *cost);
 struct oracle;
 
 struct oracle_ops {
-    /* Embeds n shards into out[n][width]. The result depends on the table, the
-     * kind, the rows and the width of a shard, not on its first column. It does
-     * not depend on its device either, except through shard_row_ranks. */
+    /* Embeds n shards into out[n][width]. The vector of a shard depends on the
+     * table, kind, rows and width of the shard. It does not depend on the first
+     * column of the shard. It depends on the device of the shard only through
+     * shard_row_ranks. */
     void (*embed)(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *out);
-    /* Fills compute_ms[n] with the compute times of n devices from
-     * sums[n][width]. */
+    /* Fills compute_ms[n] with the compute times of n devices. sums[n][width]
+     * holds, for each device, the sum of the vectors of its shards. */
     void (*compute)(const struct oracle *oracle, const double *sums, size_t n,
                     double *compute_ms);
-    /* Prices the communication of n assignments of R devices: from
-     * sums[n][R][width] and compute_ms[n][R] to fwd_ms[n][R] and bwd_ms[n][R].
-     * fwd_ms includes waiting time: it starts when the device has finished
-     * compute + bwd. */
+    /* Computes the communication times fwd_ms[n][R] and bwd_ms[n][R] of n
+     * assignments of R devices. Inputs are sums[n][R][width] and
+     * compute_ms[n][R]. fwd_ms includes waiting time: it is counted from the
+     * moment when the device has finished compute and bwd. */
     void (*comm)(const struct oracle *oracle, size_t n, const double *sums,
                  const double *compute_ms, double *fwd_ms, double *bwd_ms);
-    /* Optional; NULL if the oracle only has comm. bwd and fwd are the two
-     * halves of comm. An oracle may provide them if communication depends on a
-     * single lane of the sums, oracle->comm_lane, and otherwise only on the
-     * arguments below. lanes[n][R] holds the values of this lane. Only their
-     * values rounded to float matter, and every bwd_ms is a float value, too.
-     * So a search can cache bwd_ms by lanes (core/bwd_memo.h). */
+    /* `bwd` and `fwd` are the two halves of comm. They are optional; both are
+     * NULL if the oracle only has comm. An oracle may provide them if
+     * communication depends only on the arguments of bwd and fwd. lanes[n][R]
+     * holds the values of one lane of the sums, oracle->comm_lane. The result
+     * depends only on the lanes rounded to float, and every bwd_ms is a float
+     * value, too. So a search can cache bwd_ms by lanes (core/bwd_memo.h). */
     void (*bwd)(const struct oracle *oracle, size_t n, const double *lanes,
                 double *bwd_ms);
     void (*fwd)(const struct oracle *oracle, size_t n, const double *lanes,
                 const double *compute_ms, const double *bwd_ms, double *fwd_ms);
     /*
-     * Optional; NULL if the total can only be computed by comm. Fills, for each
-     * of n devices with sums[n][width], compute_ms[n] (equal to the result of
-     * compute) and terms_ms[n][n_terms]: the contributions of the device to the
-     * total, none negative.
+     * Optional; NULL if the total can only be computed by comm. Takes
+     * sums[n][width] of n devices. Fills compute_ms[n], equal to the result of
+     * compute, and terms_ms[n][n_terms], the contributions of each device to
+     * the total. No term is negative.
      *
      * The total of an assignment is oracle_terms_total_ms of the largest value
-     * of each term over the devices. This is exact if is_additive is set.
-     * Otherwise it is an approximation that guides the search, and comm
-     * decides. With terms a move costs O(width), independent of the number of
-     * devices.
+     * of each term over the devices. This total is exact if is_additive is set.
+     * Otherwise it is an approximation that guides the search, and the search
+     * takes its final decisions by comm. With terms, pricing a move takes
+     * O(width) time, independent of the number of devices.
      */
     void (*terms)(const struct oracle *oracle, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms);
-    /* Fills phases_ms[R][N_PHASES] with the phase times of one assignment from
-     * sums[R][width] and compute_ms[R]; for an exchange, the time that it
-     * takes. Required if the oracle has a step. */
+    /* Fills phases_ms[R][N_PHASES] with the phase times of one assignment,
+     * computed from sums[R][width] and compute_ms[R]. If the phase is an
+     * exchange, its time is the duration of the exchange. Required if the
+     * oracle has a step. */
     void (*phases)(const struct oracle *oracle, const double *sums,
                    const double *compute_ms, double (*phases_ms)[N_PHASES]);
     /* Optional; NULL if all predictions are equally reliable. Estimates how
-     * reliable the predicted time of an assignment is, from all its n shards
-     * and compute_ms[R]. Stores the error of the lookup time in *error. Stores
-     * in *outside an array, in the arena, of the inputs outside the range of
-     * the model's data, the farthest first. Returns the length of the array. */
+     * reliable the predicted time of an assignment is. Inputs are all n shards
+     * of the assignment and compute_ms[R]. Stores the error of the lookup time
+     * in *error. Stores in *outside an array of the inputs outside the range of
+     * the model's training data, the farthest outside first. The array lives in
+     * the arena. Returns the length of the array. */
     size_t (*judge)(const struct oracle *oracle, const struct shard *shards,
                     size_t n, const double *compute_ms,
                     struct cost_error *error, struct cost_outside **outside,
                     struct arena *arena);
 };
 
-/* Base of all oracles: the first member of the struct of each cost model. */
+/* Common part of all oracles: the first member of the struct that each cost
+ * model defines for its oracle. */
 struct oracle {
     const struct oracle_ops *ops;
     const struct problem *problem; /* not owned */
     struct cost_source cost;
-    /* one sentence that says why its times may be wrong for the devices of the
-     * problem; or NULL */
+    /* one sentence with the reason why the predicted times may be wrong for the
+     * devices of the problem; or NULL */
     const char *warning;
-    uint32_t width;     /* doubles per vector */
-    uint32_t comm_lane; /* lane of the sums that ops->bwd and ops->fwd use */
-    /* number of terms of ops->terms, at most ORACLE_MAX_TERMS */
+    uint32_t width; /* number of doubles in the vector of a shard */
+    /* index of the lane of the sums that ops->bwd and ops->fwd use */
+    uint32_t comm_lane;
+    /* number of terms that ops->terms computes, at most ORACLE_MAX_TERMS */
     uint32_t n_terms;
-    /* The step whose duration is the total. NULL if the total is a formula that
-     * the authors of the cost model published, which does not depend on the
-     * job. */
+    /* The training step; its duration is the total. NULL if the total is a
+     * formula that the authors of the cost model published. This formula does
+     * not depend on the job. */
     const struct step *step;
-    /* The terms are linear in the sums. The terms of a device are then the sums
-     * of the terms of its shards, and because the total is the sum of the
-     * largest terms, the mean over the devices is a lower bound. */
+    /* true: the terms are linear in the sums. The terms of a device are then
+     * the sums of the terms of its shards. The total is the sum of the largest
+     * value of each term over the devices. So the sum of the means over the
+     * devices is a lower bound of the total. */
     bool is_additive;
-    /* Shard kinds (a mask) and row cuts that the oracle can price and that its
+    /* Shard kinds (a mask) and row cuts that the oracle can price and the
      * problem allows (oracle_keep_to). */
     unsigned kinds;
     enum row_cut row_cut;
-    /* TorchRec's rule: if rows are cut over more ranks than there are row
-     * blocks, each rank without one gets an empty block, which costs as much as
-     * a full one. */
+    /* true: follow TorchRec's rule for rows that are cut over more ranks than
+     * there are row blocks. Each rank without a row block gets an empty block,
+     * which costs as much as a full block. */
     bool prices_empty_blocks;
-    /* The cost model ignores hot rows: all row blocks of a table that have the
-     * same number of rows cost the same. */
+    /* true: the cost model ignores hot rows. All row blocks of a table with the
+     * same number of rows then cost the same. */
     bool prices_even_rows;
-    /* Index of the lane whose sum is the physical lower bound of compute in ms
-     * (bytes / peak bandwidth), or -1. compute() never returns less than this
-     * bound. */
+    /* Index of the lane of the sums that holds the physical lower bound of the
+     * compute time in ms (bytes / peak bandwidth), or -1. compute() never
+     * returns less than this bound. */
     int32_t floor_lane;
 };
 
-/* Returns true if devices wait for each other in this cost model. If false, the
- * total of each device depends only on the device itself. */
+/* Returns true if devices wait for each other in the cost model. Returns false
+ * if the total of each device depends only on the device itself. */
 bool oracle_waits(const struct oracle *oracle);
 
-/* Removes from the oracle the shardings that the problem forbids. With
- * ROW_CUT_RANKS these are all row cuts but TorchRec's own, and grids over
- * several hosts: TorchRec has no row-wise Adagrad for them, so they are removed
- * if a table uses it and the user did not ask for grids by name. Every function
- * that opens an oracle calls this. */
+/* Removes shardings that the problem forbids from oracle->kinds and
+ * oracle->row_cut. If the problem has ROW_CUT_RANKS, removes all row cuts
+ * except TorchRec's own. Then it also removes grids over several hosts if a
+ * table uses row-wise Adagrad and the user did not ask for grids by name,
+ * because TorchRec has no row-wise Adagrad for such grids. Every function that
+ * opens an oracle calls oracle_keep_to. */
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 
-/* Adds sign x vectors[n][width] to sums[R][width]; vectors are the embeddings
- * of the n shards, in their order. Then adds the empty row blocks that the
- * oracle prices. Row blocks of one cut must be adjacent in shards[]. */
+/* Adds sign x vectors[i] to the sums of the device of shards[i], for each
+ * i < n; vectors[n][width] are the embeddings of shards[n], and sums is
+ * [R][width]. Then adds the empty row blocks (only if
+ * oracle->prices_empty_blocks). Row blocks of one cut must be adjacent in
+ * shards[]. */
 void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
                        const double *vectors, size_t n, double sign,
                        double *sums);
 
 /*
- * Returns the total of max_ms[n_terms]. For an assignment, max_ms holds the
- * largest value of each term over the devices. For a single device it holds the
- * device's own terms.
+ * Returns the total that follows from the terms max_ms[n_terms]. For an
+ * assignment, max_ms holds the largest value of each term over the devices. For
+ * a single device, max_ms holds the terms of the device.
  *
  * The result is the step time (step_ms), or the sum of the terms if the oracle
- * has no step. It never falls if a term grows, and the search relies on this
- * property alone. The bound by the mean (is_additive) also needs the terms to
- * be summed, so it holds only without a step.
+ * has no step. The total never falls if a term grows. The search relies only on
+ * this property. The lower bound by means (see is_additive) also requires that
+ * the total is the sum of the terms, so it is valid only for an oracle without
+ * a step.
  */
 double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
 
 /* Returns the total of one assignment: the largest compute + bwd + fwd over the
- * devices, or the first sum that is not finite. The three arrays are the
+ * devices, or the first value that is not finite. The three arrays are the
  * results of compute and comm, each [n_devices]. */
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms);
 
-/* Returns the time that the job waits for a step: total_ms, or the host's time
- * if that is longer (host_ms of struct step). */
+/* Returns the step time with the host: the larger of total_ms and the time of
+ * the host (host_ms of struct step). */
 double oracle_queued_ms(const struct oracle *oracle, double total_ms);
 
 /* Calls comm for one assignment with sums[R][width] and compute_ms[R], and
- * returns its oracle_total_ms. */
+ * returns the total of the assignment (oracle_total_ms). */
 double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,
                             const double *compute_ms);
 

@@ -19,8 +19,9 @@ const struct place_field step_part_fields[N_STEP_PARTS] = {
     {"replicas", PART(STEP_REPLICAS), true, 0, PLAN_MAX_MS, NULL},
 };
 
-/* The limits are negative because a net may predict a negative part. plan_check
- * limits how far. */
+/* The least value of each time is negative, because a neural net may predict a
+ * negative part of the time. plan_check sets a stricter limit for negative
+ * values. */
 #define COST(member) MEMBER_OF(struct device_cost, member)
 const struct place_field device_cost_fields[N_COST_FIELDS] = {
     {"compute_ms", COST(compute_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
@@ -49,7 +50,8 @@ int shard_compare(const void *left, const void *right)
     return ranked_compare(x, y, 4);
 }
 
-/* The shard is the first member, so that shard_compare can sort this struct. */
+/* A shard with its price. The shard is the first member, so that shard_compare
+ * can sort an array of this struct. */
 struct priced_shard {
     struct shard shard;
     double standalone_ms;
@@ -109,7 +111,7 @@ void plan_derive_kinds(struct plan *plan)
 
 /* --- pieces of a table on the same device --- */
 
-/* Compares by table, rows and then columns. */
+/* Compares two shards by table, then by rows, and then by columns. */
 static int compare_by_rows(const void *left, const void *right)
 {
     const struct shard *a = left, *b = right;
@@ -134,8 +136,9 @@ static bool are_uneven(const struct shard *pieces, size_t n)
     return false;
 }
 
-/* Joins adjacent pieces on one device; the n pieces have the same rows and are
- * in column order. Returns how many are left. */
+/* Joins adjacent pieces that are on the same device. All n pieces must have the
+ * same rows and be in column order. Returns the number of pieces that are
+ * left. */
 static size_t join_touching(struct shard *pieces, size_t n)
 {
     size_t n_left = 1;
@@ -152,9 +155,10 @@ static size_t join_touching(struct shard *pieces, size_t n)
     return n_left;
 }
 
-/* Joins all pieces on one device and assigns the columns anew; the pieces are
- * as for join_touching. Does nothing if their columns have gaps, as in a grid
- * whose column ranges are cut into different rows. */
+/* Joins all pieces on the same device into one piece and assigns the columns
+ * anew. All n pieces must have the same rows and be in column order. Does
+ * nothing if the columns of the pieces have gaps. (A grid has gaps if its
+ * column ranges are cut into different rows.) */
 static size_t join_devices(struct shard *pieces, size_t n)
 {
     uint32_t col = pieces[0].col_begin;
@@ -182,8 +186,9 @@ static size_t join_devices(struct shard *pieces, size_t n)
     return n_left;
 }
 
-/* Returns the least number of equal pieces to cut this piece into, more than 1
- * only if it holds all columns and may not stay whole. */
+/* Returns the least number of pieces of equal width into which the piece must
+ * be cut. The result is 1 unless the piece has all columns of the table and the
+ * problem does not allow it to stay whole. */
 static uint32_t n_equal_pieces(const struct problem *problem,
                                const struct shard *piece)
 {
@@ -196,12 +201,12 @@ static uint32_t n_equal_pieces(const struct problem *problem,
          shard_kind_of_cuts(is_block, false, false)))
         return 1;
     while (n < table->dim && table->dim % (n * TABLE_COLUMN_STEP))
-        n++; /* if this breaks min_width, all cuts do */
+        n++; /* if n pieces are narrower than min_width, no allowed n is left */
     return n < table->dim ? n : 1;
 }
 
-/* Joins the n pieces of the same rows if they need it. Returns how many are
- * left. */
+/* Joins the n pieces, which have the same rows, if they must be joined. Returns
+ * the number of pieces that are left. */
 static size_t join(struct shard *pieces, size_t n, bool only_uneven)
 {
     if (n < 2 || shard_is_replica(pieces->kind) ||
@@ -250,7 +255,7 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
         plan->shards = ARENA_NEW(arena, struct shard, n_joined);
         memcpy(plan->shards, joined, n_joined * sizeof(*joined));
         plan->n_shards = n_joined;
-        plan->shard_ms = NULL; /* belongs to the old shards */
+        plan->shard_ms = NULL; /* shard_ms belongs to the old shards */
         plan_derive_kinds(plan);
     }
     mem_free(sorted);
@@ -282,8 +287,9 @@ static int check_finite(const struct plan *plan, const struct what_if *what_if,
     return 0;
 }
 
-/* Returns true if the piece belongs to a cut over all devices, or to a cut over
- * one host that also holds the piece before it. */
+/* Returns true if the piece belongs to a cut of the rows over all devices, or
+ * to a cut over one host. In the second case, the piece before it in the same
+ * cut must be on the same host. */
 static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
 {
     const struct cluster *cluster = &plan->problem.cluster;
@@ -384,7 +390,7 @@ static void add_up(struct plan *plan, const struct what_if *what_if)
     }
 }
 
-/* Fills the parts of the step and their exposed times. */
+/* Fills parts_ms of each device and exposed_ms of the plan. */
 static void split_step(struct plan *plan, const struct what_if *what_if)
 {
     const struct oracle *oracle = what_if->oracle;
@@ -419,7 +425,8 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT])
             plan->exposed_ms[p];
         sum_ms += plan->exposed_ms[p];
     }
-    /* The dense part is an input, so it has no error. */
+    /* The time of the dense part is an input, so it has no error of
+     * prediction. */
     priced_ms =
         fmin(fmax(plan->total_ms - job_dense_ms(&plan->problem.job), sum_ms),
              plan->total_ms);
@@ -439,7 +446,7 @@ double plan_error_frac(const struct plan *plan)
     error[SPLIT_EXCHANGES] =
         shares[SPLIT_EXCHANGES] * plan->cost.exchange_error.frac;
     for (unsigned k = 0; k < N_SPLIT; k++)
-        /* also true if shares[k] is NAN */
+        /* the condition is also true if shares[k] is NAN */
         if (!(shares[k] <= 0 || error[k] > 0))
             return 0;
     return hypot(error[SPLIT_LOOKUPS], error[SPLIT_EXCHANGES]);
@@ -464,7 +471,8 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     plan->devices =
         ARENA_NEW(arena, struct device_cost, plan->problem.cluster.n_devices);
     plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);
-    what_if_init(&what_if, plan, oracle); /* no edit */
+    /* initialised to price the plan without an edit */
+    what_if_init(&what_if, plan, oracle);
     plan->total_ms = what_if_step(&what_if, &(struct edit){0});
     plan->bound_ms = NAN;
     oracle->ops->compute(oracle, what_if.vectors, plan->n_shards,
@@ -472,7 +480,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     plan_count_memory(plan);
     add_up(plan, &what_if);
     split_step(plan, &what_if);
-    /* A net may predict a negative time for a small shard. */
+    /* A neural net may predict a negative time for a small shard. */
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
@@ -493,7 +501,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
 
 static uint64_t mix_double(double x, uint64_t hash)
 {
-    x += 0.0; /* makes -0 and 0 equal */
+    x += 0.0; /* + 0.0 makes -0 and 0 equal */
     return hash_bytes(&x, sizeof(x), hash);
 }
 
@@ -561,10 +569,11 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     }
     hash = mix_u64(problem->batch, hash);
     hash = mix_u64(problem->memory_model, hash);
-    /* all other plans have DENSE_ADAM */
+    /* DENSE_ADAM is the usual value and does not change the hash */
     if (problem->dense_optimizer != DENSE_ADAM)
         hash = mix_u64(problem->dense_optimizer, hash);
-    if (problem->layout != LAYOUT_PLAIN) /* older plans have LAYOUT_PLAIN */
+    /* LAYOUT_PLAIN, the layout of older plans, does not change the hash */
+    if (problem->layout != LAYOUT_PLAIN)
         hash = mix_u64((uint64_t)problem->layout << 32, hash);
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);

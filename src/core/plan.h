@@ -11,80 +11,90 @@
  * complete without other files. */
 
 struct device_cost {
-    double compute_ms;  /* forward lookup + backward + optimizer */
-    double bwd_comm_ms; /* backward all-to-all and all-reduce */
-    /* Forward communication, from the moment the device has finished compute
-     * and backward communication. Includes the waiting for the slowest device
-     * and the rest of the step that is neither a lookup nor an exchange of
-     * outputs. */
+    double compute_ms;  /* time of forward lookup + backward + optimizer */
+    double bwd_comm_ms; /* time of the backward all-to-all and the all-reduce */
+    /* Time from the moment when the device has finished compute and backward
+     * communication to the end of the step. Includes forward communication,
+     * waiting for the slowest device, and all parts of the step that are
+     * neither a lookup nor an exchange of outputs. */
     double fwd_comm_ms;
-    /* sum of the three times above; none includes waiting for the host */
+    /* compute_ms + bwd_comm_ms + fwd_comm_ms; does not include waiting for the
+     * host */
     double total_ms;
-    /* Time of each part of the step; for an exchange, the time that it takes.
-     * NAN if the cost model predicts no parts. */
+    /* Time of each part of the step. If the part is an exchange, it is the
+     * duration of the exchange. NAN if the cost model predicts no parts. */
     double parts_ms[N_STEP_PARTS];
-    struct memory_items memory; /* includes the reserve */
+    struct memory_items memory; /* memory in use, including the reserve */
 };
 
 struct plan {
     struct problem problem;
     struct shard *shards; /* [n_shards], sorted by (table, col, row, device) */
     size_t n_shards;
-    struct device_cost *devices; /* [R]; NULL if the plan has no costs */
-    /* [n_shards]: predicted compute of each shard alone on a device, in ms, or
-     * NULL if the plan is not priced. Does not add up to the compute times of
-     * the devices. */
+    /* [R]: cost of each device; NULL if the plan has no costs */
+    struct device_cost *devices;
+    /* [n_shards]: predicted compute time of each shard in ms, if it were alone
+     * on a device; NULL if the plan is not priced. The sum over the shards of a
+     * device is not the compute time of the device. */
     double *shard_ms;
-    /* step time that the job waits for: the maximum over the devices and their
-     * host */
+    /* step time: the largest time of a device, or the time of the host if that
+     * is longer */
     double total_ms;
-    /* exposed time of each part: the amount by which the step would be shorter
-     * without the part; NAN if the cost model predicts no parts */
+    /* exposed time of each part of the step: the amount by which the step would
+     * be shorter without the part; NAN if the cost model predicts no parts */
     double exposed_ms[N_STEP_PARTS];
-    /* proven lower bound of total_ms, or NAN */
+    /* proven lower bound of total_ms, or NAN if there is none */
     double bound_ms;
-    /* term that sets the lower bound, or NULL; not in plan files */
+    /* name of the cost term that determines bound_ms, or NULL; not in plan
+     * files */
     const char *bound_term;
-    /* table whose piece sets the lower bound, or NULL; not in plan files */
+    /* name of the table whose piece determines bound_ms, or NULL; not in plan
+     * files */
     const char *bound_table;
-    /* number of devices whose compute is raised to the physical floor */
+    /* number of devices whose predicted compute time was below the physical
+     * lower bound (bytes / peak bandwidth) and was raised to it */
     uint32_t n_floored;
     struct cost_source cost;
-    /* name of the search: "reference", "baseline:dim" ... */
+    /* name of the search that made the plan: "reference", "baseline:dim" ... */
     const char *search;
     /* reason why the search ended: "done", "budget", "time", "interrupt" or
      * "proposals" */
     const char *stopped;
     uint64_t seed;
-    /* wall-clock time of the search; not in plan files, because it differs from
-     * run to run */
+    /* wall-clock time of the search; plan files do not store it, because it
+     * differs from run to run */
     double search_ms;
     uint64_t n_evaluations;
-    const char *inputs_hash; /* 16 hex digits (plan_inputs_hash) */
-    const char *version;
-    /* build id of that program, or NULL if the plan file has none */
-    const char *build;     /* version of the program that made the plan */
+    /* hash of the inputs, 16 hex digits (plan_inputs_hash) */
+    const char *inputs_hash;
+    const char *version; /* version of the program that made the plan */
+    /* build id of the program that made the plan, or NULL if the plan file has
+     * no build id */
+    const char *build;
 };
 
-/* Computes the shares of total_ms that are exposed lookups and exposed
- * exchanges. The rest is the dense part. NAN if the parts are unknown, or if
- * the step waits for the host. */
+/* Fills shares[] with the shares of total_ms that are exposed lookups and
+ * exposed exchanges. The rest of total_ms is the dense part of the model. The
+ * shares are NAN if the cost model predicts no parts, or if the step waits for
+ * the host. */
 enum { SPLIT_LOOKUPS, SPLIT_EXCHANGES, N_SPLIT };
 void plan_split(const struct plan *plan, double shares[N_SPLIT]);
-/* Returns the relative error of total_ms, from the errors of lookups and
- * exchanges, which are taken as independent. 0: unknown, as it is for the time
- * of a host. */
+/* Returns the relative error of total_ms, computed from the errors of the
+ * lookups and of the exchanges, as if the two errors were independent. Returns
+ * 0 if the error is unknown, for example because the step waits for the
+ * host. */
 double plan_error_frac(const struct plan *plan);
-/* Prints " +-16 %" after the step time, or nothing if the error is unknown. */
+/* Prints the relative error of the step time, such as " +-16 %". Prints nothing
+ * if the error is unknown. */
 void plan_print_error(const struct plan *plan, struct buf *out);
 
-/* Returns true if the devices have costs. */
+/* Returns true if the plan has predicted costs. */
 static inline bool plan_is_priced(const struct plan *plan)
 {
     return plan->devices && !isnan(plan->total_ms);
 }
 
-/* Returns true if the devices wait for their host, so that no other plan is
+/* Returns true if the devices wait for their host. Then no other plan is
  * faster. total_ms is the step time that `cost` predicts. */
 static inline bool step_waits_for_host(const struct cost_source *cost,
                                        double total_ms)
@@ -92,37 +102,40 @@ static inline bool step_waits_for_host(const struct cost_source *cost,
     return cost->host_ms > 0 && total_ms <= cost->host_ms * (1 + 1e-9);
 }
 
-/* Upper limit of times: longer than any step, and small enough that sums stay
- * finite. */
+/* Largest time in ms that a plan may have. It is longer than any step, and
+ * small enough that sums of times stay finite. */
 #define PLAN_MAX_MS 1e15
-/* Fields of a plan file and of other files: an array [N_STEP_PARTS], and a
- * shard. The caller decrefs the shard. */
+/* JSON fields of an array [N_STEP_PARTS] of times, in plan files and other
+ * files. */
 extern const struct place_field step_part_fields[N_STEP_PARTS];
-/* Fields of struct device_cost in ms. */
+/* JSON fields of the times of struct device_cost, in ms. */
 #define N_COST_FIELDS 4
 extern const struct place_field device_cost_fields[N_COST_FIELDS];
+/* Returns a shard as a JSON object, as in plan files. The caller decrefs it. */
 json_t *shard_to_json(const struct shard *shard);
 
-/* Fills the memory of devices[R]: the bytes that each device uses. */
+/* Computes devices[r].memory of each device r: the bytes that the device
+ * uses. */
 void plan_count_memory(struct plan *plan);
 
-/* plan_fullest returns the device that uses the largest share of its memory,
- * and plan_used_frac returns this share of a device. */
+/* plan_used_frac returns the share of a device's memory that is used.
+ * plan_fullest returns the device with the largest used share. */
 uint32_t plan_fullest(const struct plan *plan);
 double plan_used_frac(const struct plan *plan, uint32_t device);
 
 /*
- * Prices the plan by the oracle and counts memory by plan->problem.
+ * Predicts the costs of the plan by the oracle, and computes the memory that
+ * each device uses by the memory model of plan->problem.
  *
  * Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost. Embeds
- * each shard once, sums the vectors of each device in the canonical order of
- * tables, and calls head once per device and comm once. If the step waits for
- * the host, bound_ms becomes the time of the host. Otherwise it becomes NAN,
- * because an earlier bound was proven for other costs. Allocates devices and
- * shard_ms in the arena.
+ * each shard once, sums the vectors of the shards of each device in the
+ * canonical order of tables, and applies head (core/oracle.h) once per device
+ * and comm once. If the step waits for the host, bound_ms becomes the time of
+ * the host. Otherwise it becomes NAN, because an earlier bound was proven for
+ * other costs. Allocates devices and shard_ms in the arena.
  *
- * ERR_INPUT if the oracle cannot price a kind or a row cut, or if a cost is NaN
- * or infinite.
+ * Returns ERR_INPUT if the oracle cannot price a shard's kind or row cut, or if
+ * a cost is NaN or infinite.
  */
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
@@ -130,7 +143,8 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
 /* Compares two struct shard by (table, col_begin, row_begin, device), for
  * qsort. */
 int shard_compare(const void *left, const void *right);
-/* Sorts the shards in this order, and shard_ms with them. */
+/* Sorts plan->shards in the order of shard_compare, and plan->shard_ms with
+ * them. */
 void plan_sort_shards(struct plan *plan);
 
 /* Returns true if the cost model predicted the parts of the plan's step. */
@@ -139,35 +153,36 @@ static inline bool plan_has_parts(const struct plan *plan)
     return plan->devices && !isnan(plan->devices[0].parts_ms[0]);
 }
 
-/* Returns a hash of tables, cluster, batch, memory model, cost source and job.
- * The order of the tables and the spelling of the input do not change it.
- * Allocated in the arena. */
+/* Returns a hash of the tables, cluster, batch, memory model, cost source and
+ * job. The hash does not depend on the order of the tables or on the spelling
+ * of the input. The text is allocated in the arena. */
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena);
 
 /*
  * Joins the column pieces of a table that hold the same rows on the same
  * device.
  *
- * Adjacent pieces become one. If the pieces on a device still have different
- * widths, the columns are assigned anew, with one piece per device. If the
- * result is a whole table, or a whole row block, that the problem does not
- * allow, it is cut into pieces of equal width. With only_uneven, changes only
- * tables whose pieces on a device have different widths.
+ * Adjacent pieces become one piece. If the pieces on a device still have
+ * different widths, the columns are assigned anew, so that each device has one
+ * piece. The result may be a whole table or a whole row block that the problem
+ * does not allow. Then it is cut into pieces of equal width. If only_uneven is
+ * true, changes only tables whose pieces on a device have different widths.
  *
- * Returns true if shards have changed. They are then in the arena, sorted, and
- * with their kinds derived.
+ * Returns true if any shard has changed. plan->shards is then a new array in
+ * the arena, sorted, with the kinds of the shards set.
  */
 bool plan_join_columns(struct plan *plan, bool only_uneven,
                        struct arena *arena);
 
-/* Sets the kind of each shard whose kind is 0, from the geometry of the table's
- * pieces. */
+/* Sets the kind of each shard whose kind is 0. The kind follows from the way in
+ * which the table is cut. */
 void plan_fill_kinds(struct plan *plan);
-/* Sorts the shards and sets the kind of each one. */
+/* Sorts the shards and sets the kind of every shard. */
 void plan_derive_kinds(struct plan *plan);
 
-/* Returns the row cuts that a search needs to be able to find this plan. Plan
- * files do not store them, so they are derived from the plan's own cuts. */
+/* Returns the row cuts that a search must be allowed to use if it is to find
+ * this plan. Plan files do not store the allowed row cuts, so this function
+ * derives them from the pieces of the plan. */
 enum row_cut plan_row_cut(const struct plan *plan);
 
 #endif

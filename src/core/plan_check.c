@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest error of sums of costs, relative to the plan's total. */
+/* Largest allowed error of a sum of costs, relative to the plan's total. */
 #define COST_TOLERANCE 1e-6
 
 static int check_text(const char *text, const char *what, size_t idx,
@@ -120,7 +120,8 @@ static int check_unique_names(const struct problem *problem, struct err *err)
     return rc;
 }
 
-/* 0 means that the user set no bandwidth. */
+/* Returns true if a bandwidth is legal. 0 means that the user set no
+ * bandwidth. */
 static bool is_bandwidth(double gbps)
 {
     return gbps == 0 || (gbps >= CLUSTER_MIN_GBPS && gbps <= CLUSTER_MAX_GBPS);
@@ -149,7 +150,8 @@ static int check_problem(const struct problem *problem, struct err *err)
     return check_unique_names(problem, err);
 }
 
-/* Checks each shard alone: its table and device exist, and it is not empty. */
+/* Checks each shard alone: its table and its device exist, and the shard is not
+ * empty. */
 static int check_shards(const struct plan *plan, struct err *err)
 {
     const struct problem *problem = &plan->problem;
@@ -193,7 +195,8 @@ static int compare_pieces(const void *left, const void *right)
     return c ? c : (a > b) - (a < b);
 }
 
-/* Checks the shards of each table; pieces[n_shards] are sorted. */
+/* Checks the shards of each table. pieces[n_shards] are all shards of the plan,
+ * sorted. */
 static int check_tables(const struct plan *plan,
                         const struct shard *const *pieces, struct err *err)
 {
@@ -215,8 +218,8 @@ static int check_tables(const struct plan *plan,
     return 0;
 }
 
-/* Checks that all tables of a group are on one device. Each of them is known to
- * be on a single device. */
+/* Checks that all tables of a group are on one device. The caller has checked
+ * that each of these tables is on a single device. */
 static int check_groups(const struct plan *plan,
                         const struct shard *const *pieces, struct err *err)
 {
@@ -248,9 +251,10 @@ static int check_groups(const struct plan *plan,
 
 /* --- memory --- */
 
-/* Memory of shards is counted from its definition, without the code of
- * core/problem.c. Only the lookups, bags and outputs come from there, and the
- * memory that a device uses in addition to its shards. */
+/* The memory of shards is counted from its definition (core/problem.h), without
+ * the code of core/problem.c. Only two inputs are computed by core/problem.c:
+ * the lookups, bags and outputs of a shard, and the memory that a device uses
+ * in addition to its shards. */
 
 static uint64_t saturating_mul(uint64_t a, uint64_t b)
 {
@@ -259,9 +263,9 @@ static uint64_t saturating_mul(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Returns the bytes of optimizer state of a shard. Replicas are dense
- * parameters, whose state has no row-wise values. full_bytes: size of a state
- * with one value per element. */
+/* Returns the bytes of optimizer state of a shard. full_bytes is the size of a
+ * state with one value per element. Replicas are dense parameters, and the
+ * state of dense parameters has no row-wise values. */
 static uint64_t optimizer_state(const struct table *table,
                                 enum dense_optimizer dense, uint64_t rows,
                                 uint64_t full_bytes)
@@ -291,8 +295,9 @@ static uint64_t whole_bytes(double bytes)
     return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
 }
 
-/* Adds the memory of the batches that are on the device during a step.
- * MEMORY_BATCH counts one batch, with the mean lookups of rows. */
+/* Adds the memory of the batches that are on the device during a step. If the
+ * memory model is MEMORY_BATCH, counts only one batch, as if all rows of a
+ * table had equally many lookups. */
 static void count_batches(struct memory_items *items,
                           const struct problem *problem,
                           const struct shard *shard)
@@ -309,7 +314,7 @@ static void count_batches(struct memory_items *items,
     if (problem->memory_model == MEMORY_BATCH)
         mean.hot = NULL;
     ids = 8 * shard_lookups(&mean, shard);
-    /* 2 x: outputs and their gradients */
+    /* factor 2: outputs and their gradients */
     outputs = 2.0 * (shard->col_end - shard->col_begin) *
               shard_output_vectors(&mean, shard) *
               precision_bytes(problem->tables[shard->table].comm_precision);
@@ -320,7 +325,7 @@ static void count_batches(struct memory_items *items,
             whole_bytes((n_copies[problem->job.pipeline] + is_bucketed) *
                         (ids + 4 * shard_bags(problem, shard)));
     items->outputs = whole_bytes(outputs);
-    /* the dense gradient for the all-reduce */
+    /* add the dense gradient for the all-reduce */
     if (shard->kind == SHARD_REPLICATE)
         items->outputs = saturating_add(
             items->outputs,
@@ -389,8 +394,9 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
     return rc;
 }
 
-/* Returns true if a and b agree to rounding. A count in floating point may
- * round up by one byte per piece, and it is inexact above 2^53. */
+/* Returns true if the byte counts a and b are equal except for rounding. A
+ * count that is computed in floating point may be rounded up by one byte per
+ * piece, and it is inexact above 2^53. */
 static bool is_about(uint64_t a, uint64_t b, uint64_t n_pieces)
 {
     uint64_t difference = a > b ? a - b : b - a;
@@ -425,7 +431,7 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
 }
 
 /* Checks that no device holds more than its memory, and that the memory stored
- * in plan->devices, if any, is the memory that the shards take. */
+ * in plan->devices (if any) is the memory that the shards take. */
 static int check_memory(const struct plan *plan, struct err *err)
 {
     const struct problem *problem = &plan->problem;
@@ -438,7 +444,8 @@ static int check_memory(const struct plan *plan, struct err *err)
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         items[r] = reserved_memory(cluster, r);
         memory_add(&items[r], samples);
-        /* the device's samples, which are rounded like a piece */
+        /* begins at 1, because the memory of the device's samples is rounded
+         * like the memory of a piece */
         n_pieces[r] = 1;
     }
     for (size_t i = 0; i < plan->n_shards; i++) {
@@ -460,9 +467,9 @@ static int check_memory(const struct plan *plan, struct err *err)
 
 /* --- costs --- */
 
-/* Checks the costs of a device. A plan has costs for all its devices or for no
- * device. A part may be negative, because a net may predict that, but not below
- * minus the plan's total. */
+/* Checks the costs of a device. A plan has costs either for all devices or for
+ * no device. A part of a cost may be negative, because a neural net may predict
+ * negative times, but not below minus the plan's total. */
 static int check_device_cost(const struct plan *plan, uint32_t r,
                              struct err *err)
 {
@@ -472,7 +479,7 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
     double sum = parts[0] + parts[1] + parts[2];
 
     if (isnan(plan->total_ms)) {
-        /* fmin is NAN only if all its arguments are */
+        /* fmin is NAN only if both of its arguments are NAN */
         if (isnan(fmin(fmin(parts[0], parts[1]),
                        fmin(parts[2], device->total_ms))))
             return 0;
@@ -498,7 +505,7 @@ static int check_costs(const struct plan *plan, struct err *err)
 {
     double slowest = plan->cost.host_ms > 0 ? plan->cost.host_ms : -INFINITY;
 
-    /* shard_ms and bound_ms must be finite, too, if they are given. */
+    /* If the plan has shard_ms or bound_ms, they must be finite, too. */
     for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 || isinf(plan->shard_ms[i]))
             return err_input(

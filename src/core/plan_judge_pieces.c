@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Returns the index in shards[] of piece i, for messages. */
+/* Returns the index of piece i in plan->shards, for messages. */
 static size_t idx_of(const struct judged *judged, size_t i)
 {
     return (size_t)(judged->pieces[i] - judged->plan->shards);
@@ -15,13 +15,14 @@ static size_t idx_of(const struct judged *judged, size_t i)
 /*
  * Exact tiling test by signed corners.
  *
- * A piece is the sum of four quadrants that open at its corners, with the signs
- * + - - +. A sum of quadrants is zero everywhere only if the signs cancel at
- * every point. So the pieces tile the table if and only if their corners cancel
- * against the table's own corners, negated. This needs one sort and no areas,
- * which could overflow. At the first point, by row and then column, with a sum
- * that is not zero, the sum is the number of pieces that hold the point, less
- * one.
+ * A piece is the sum of four quadrants that begin at its four corners, with the
+ * signs + - - +. A sum of quadrants is zero everywhere only if, at every point,
+ * the signs of the quadrants that begin there cancel. So the pieces tile the
+ * table if and only if the corners of all pieces cancel against the negated
+ * corners of the table. This needs one sort and no areas, which could overflow.
+ * If the corners do not cancel, take the first point with a nonzero sum, by row
+ * and then by column. The sum there is the number of pieces that hold the
+ * point, minus one.
  */
 struct corner {
     uint64_t row;
@@ -48,7 +49,8 @@ static struct corner *add_corners(struct corner *corner, int sign,
     return corner;
 }
 
-/* Reports a point that no piece or several of the n pieces hold. */
+/* Reports an error at a point that no piece holds or that several pieces
+ * hold. */
 static int bad_tiling(const struct judged *judged, const struct corner *point,
                       struct err *err)
 {
@@ -114,8 +116,8 @@ static bool is_full_width(const struct table *table, const struct shard *shard)
     return shard->col_begin == 0 && shard->col_end == table->dim;
 }
 
-/* Checks that the table is whole on each device exactly once. The pieces of a
- * replicated table are sorted by device. */
+/* Checks that each device has exactly one copy of the whole table. The pieces
+ * of a replicated table are sorted by device. */
 static int check_replicas(const struct judged *judged, struct err *err)
 {
     const struct table *table = judged->table;
@@ -164,8 +166,9 @@ static int check_kinds(const struct judged *judged, enum shard_kind kind,
     return 0;
 }
 
-/* Checks rows_over: block i of a cut over all devices is on device i, and block
- * i of a cut over one host is on device i of that host. */
+/* Checks that the row blocks follow rows_over of the table. If the rows are cut
+ * over all devices, block i must be on device i. If they are cut over one host,
+ * block i must be on device i of this host. */
 static int check_rows_over(const struct judged *judged, enum shard_kind kind,
                            struct err *err)
 {
@@ -190,8 +193,8 @@ static int check_rows_over(const struct judged *judged, enum shard_kind kind,
     return 0;
 }
 
-/* Checks the widths of column pieces, the pin, and that a table of a group is
- * on one device. */
+/* Checks the widths of column pieces. Checks that a pinned table is on its
+ * device, and that a table of a group is on a single device. */
 static int check_constraints(const struct judged *judged, struct err *err)
 {
     const struct table *table = judged->table;

@@ -16,8 +16,8 @@ static enum optimizer optimizer_of(const struct table_pieces *pieces,
                              pieces->dense_optimizer);
 }
 
-/* Returns the memory of some cells of a piece, without the memory of
- * batches. */
+/* Returns the bytes of weights and optimizer state of some cells of a piece,
+ * without the memory of batches. */
 static struct memory_items stored(const struct table_pieces *pieces,
                                   const struct shard *piece,
                                   const struct shard *cells)
@@ -29,7 +29,8 @@ static struct memory_items stored(const struct table_pieces *pieces,
                         pieces->layout, &own);
 }
 
-/* Computes the cells that both pieces have; returns false if there are none. */
+/* Computes the cells that pieces a and b have in common. Returns false if they
+ * have no common cell. */
 static bool overlap(struct shard *common, const struct shard *a,
                     const struct shard *b)
 {
@@ -42,9 +43,9 @@ static bool overlap(struct shard *common, const struct shard *a,
            common->col_begin < common->col_end;
 }
 
-/* Counts the common cells of an old and a new piece. `common` has the kind and
- * the device of the new piece. `moves` may be NULL if only the bytes are
- * needed. */
+/* Counts the bytes of the common cells of a piece of the old plan and a piece
+ * of the new plan. `common` has the kind and the device of the new piece.
+ * `moves` may be NULL if only the bytes are needed. */
 static void match_overlap(struct moved_bytes *sum,
                           const struct table_pieces *before,
                           const struct table_pieces *after,
@@ -54,8 +55,8 @@ static void match_overlap(struct moved_bytes *sum,
     struct memory_items items = stored(before, old, common);
     bool keeps_state = optimizer_of(before, old) == optimizer_of(after, common);
     uint64_t bytes = keeps_state ? items.total : items.weights;
-    /* The GPU that the cells are copied from: the new piece's own GPU if it
-     * holds them. */
+    /* GPU that the cells are copied from. It is the GPU of the new piece if
+     * this GPU holds the cells already. */
     uint32_t from = shard_is_replica(old->kind)
                         ? common->device % before->n_devices
                         : old->device;
@@ -85,8 +86,9 @@ static void match_overlap(struct moved_bytes *sum,
         saturating_add(moves->received_bytes[to], bytes);
 }
 
-/* Compares each new piece of a table with all old ones. Cells that the old
- * table did not have are added, as the new plan stores them. */
+/* Compares each piece of a table in the new plan with all its pieces in the old
+ * plan. Cells that the table does not have in the old plan count as added, with
+ * the bytes that they take in the new plan. */
 static struct moved_bytes match_table(const struct table_pieces *before,
                                       const struct table_pieces *after,
                                       struct plan_moves *moves)
@@ -121,7 +123,7 @@ struct moved_bytes table_moves_count(const struct table_pieces *before,
     return match_table(before, after, NULL);
 }
 
-/* --- a plan's tables by name --- */
+/* --- finding the tables of a plan by name --- */
 
 static int compare_names(const void *left, const void *right)
 {
@@ -171,8 +173,8 @@ static uint64_t cells_of(const struct shard *piece)
                : n;
 }
 
-/* Returns the fate of a table that both plans have. If as many cells are held
- * as before and none has moved, no cell was dropped. */
+/* Returns the fate of a table that both plans have. If both plans hold the same
+ * number of cells and no cell has moved, no cell was dropped. */
 static enum table_fate fate_of(const struct table_pieces *before,
                                const struct table_pieces *after,
                                const struct moved_bytes *bytes)
@@ -199,8 +201,9 @@ static int compare_moves(const void *left, const void *right)
     return ranked_compare(x, y, 5);
 }
 
-/* Collects the moves of the tables of the new plan, in its order, or
- * (are_removed) of the tables that only the old plan has. */
+/* Collects the moves of the tables of the new plan, in the order of the new
+ * plan. If are_removed is true, collects instead the tables that only the old
+ * plan has. */
 static void note_tables(struct plan_moves *moves, const struct plan *before,
                         const struct plan *after, bool are_removed)
 {

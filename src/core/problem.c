@@ -22,7 +22,8 @@ void job_describe(const struct job *job, struct buf *out)
         buf_printf(out, ", %s de-duplicated", dedup_names[job->dedup]);
 }
 
-/* Converts bytes that were computed in double; rounds up. */
+/* Converts a number of bytes that was computed as a double to an integer;
+ * rounds up. */
 static uint64_t bytes_from_double(double bytes)
 {
     if (!(bytes > 0))
@@ -32,8 +33,8 @@ static uint64_t bytes_from_double(double bytes)
 
 const char *const dedup_names[] = {"none", "ids", "sessions", NULL};
 
-/* Return the share of a table's samples, and of the ids of these samples, that
- * de-duplication keeps. */
+/* kept_samples returns the share of a table's samples that de-duplication
+ * keeps, and kept_ids returns the share of the ids of the kept samples. */
 static double kept_samples(const struct problem *problem,
                            const struct table *table)
 {
@@ -47,7 +48,8 @@ static double kept_ids(const struct problem *problem, const struct table *table)
                : 1;
 }
 
-/* Returns the number of samples per step that the shard's device looks up. */
+/* Returns the number of samples per step for which the shard's device looks up
+ * rows. */
 static double shard_samples(const struct problem *problem,
                             const struct shard *shard)
 {
@@ -82,7 +84,8 @@ void problem_find_hot_rows(struct problem *problem, struct arena *arena)
     problem->hot = hot;
 }
 
-/* Returns the share of the table's rows that the shard has. */
+/* Returns the number of rows of the shard divided by the number of rows of the
+ * table. */
 static double row_share(const struct problem *problem,
                         const struct shard *shard)
 {
@@ -116,8 +119,8 @@ struct table_use problem_use(const struct problem *problem, size_t t,
     return use;
 }
 
-/* Key of all inputs that problem_use reads from a table. Tables with equal keys
- * have equal reuse. */
+/* All inputs that problem_use reads from a table, as a key. Tables with equal
+ * keys have equal reuse. */
 struct use_key {
     uint64_t n_rows;
     double alpha, n_lookups, kept, bins[REUSE_BINS];
@@ -224,7 +227,7 @@ enum optimizer optimizer_of_kind(const struct table *table,
 
 const char *const table_layout_names[] = {"plain", "fbgemm", NULL};
 
-/* Number of optimizer state values per weight element and per row. */
+/* Number of state values of each optimizer, per weight element and per row. */
 static const struct {
     double elements, rows;
 } states[N_OPTIMIZERS] = {
@@ -239,15 +242,16 @@ static const struct {
 
 /*
  * Number of copies of the ids and lengths of a batch that a pipeline keeps:
- * `delivered` by the loader, and `permuted` to the order of the pieces. A
- * permuted batch has two copies, one as it is sent and one as it is received.
+ * `delivered` counts copies in the order of the loader, and `permuted` counts
+ * copies in the order of the pieces. A permuted batch has two copies: the ids
+ * that are sent, and the ids that are received.
  *
- * SDD has three batches on the device, and two of them are permuted, sent and
- * received. The allocator holds all of these until other streams are done (the
- * audit of TorchRec's train pipelines,
- * https://github.com/meta-pytorch/torchrec/pull/4067: t_memory has its
- * figures). A pipeline that works one batch further ahead keeps one more
- * delivered and one more permuted batch.
+ * PIPELINE_SDD (SDD) has three batches on the device, and two of them are
+ * permuted, sent and received. The allocator holds all these copies until other
+ * streams have finished. Source: the audit of TorchRec's train pipelines,
+ * https://github.com/meta-pytorch/torchrec/pull/4067; the unit test t_memory
+ * contains the figures of the audit. A pipeline that works one batch further
+ * ahead keeps one more delivered batch and one more permuted batch.
  */
 static const struct {
     double delivered, permuted;
@@ -289,8 +293,8 @@ struct memory_items cells_memory(const struct table *table,
     return items;
 }
 
-/* Returns the bytes of a replica's gradient. It is dense, because the
- * all-reduce carries all of it. */
+/* Returns the bytes of a replica's gradient. The gradient is dense, because the
+ * all-reduce transfers the gradients of all rows. */
 static double gradient_bytes(const struct problem *problem,
                              const struct shard *replica)
 {
@@ -304,8 +308,9 @@ static double gradient_bytes(const struct problem *problem,
            (replica->col_end - replica->col_begin);
 }
 
-/* MEMORY_WEIGHTS counts rows x dim x bytes in every layout. Files of
- * MEMORY_BATCH only know the mean lookups of rows. */
+/* MEMORY_WEIGHTS counts rows x dim x bytes in every layout. MEMORY_BATCH uses
+ * the mean lookups of rows, because plan files with this memory model have only
+ * the mean. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard)
 {
@@ -342,9 +347,9 @@ struct memory_items shard_memory(const struct problem *problem,
     return items;
 }
 
-/* Counts a device's own samples as the samples that a replica of each table
- * would serve. The loader delivers all their ids, and all their outputs come
- * back. */
+/* The samples of a device are counted as if the device had a replica of each
+ * table. The loader delivers all ids of these samples, and the device gets all
+ * their outputs back. */
 struct memory_items sample_memory(const struct problem *problem)
 {
     double input = 0, outputs = 0;
@@ -412,10 +417,11 @@ unsigned memory_largest(const struct memory_items *items)
 /*
  * Returns how well the shard matches a cut of the rows over n devices:
  *
- *     3  it is the block whose index is the number of its device, modulo n
- *     2  it has as many rows as a block, ceil(rows / n)
- *     1  it has as many rows as the rest after the blocks
- *     0  none of these
+ *     3  the shard is block i and is on device i, where i is the number of the
+ *        device modulo n
+ *     2  the shard has as many rows as a block, ceil(rows / n)
+ *     1  the shard has as many rows as the last, shorter block
+ *     0  the shard does not match
  */
 static int row_sign(const struct problem *problem, const struct shard *shard,
                     uint32_t n)

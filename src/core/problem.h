@@ -5,92 +5,101 @@
 #include "core/hot_rows.h"
 #include "core/step.h"
 
-/* The input of a planner: the tables, the cluster, the batch and the job, with
- * functions for the memory and the lookups of a piece of a table. Nothing here
- * is a result of the search. */
+/* The input of a planner: the tables, the cluster, the batch and the training
+ * job. This file also has the functions that compute the memory and the lookups
+ * of a piece of a table. It has no results of the search. */
 
-/* Range of cluster bandwidths, in GB/s. */
+/* Range of bandwidths that a cluster may have, in GB/s. */
 #define CLUSTER_MIN_GBPS 0.001
 #define CLUSTER_MAX_GBPS 1e6
 
 struct cluster {
     uint32_t n_devices; /* R, the number of devices, >= 1 */
     uint32_t devices_per_host;
-    /* hosts that NVLink joins; 0 means 1: each host by itself */
+    /* number of hosts that NVLink joins into one domain; 0 means 1, so that
+     * each host is a domain */
     uint32_t hosts_per_domain;
     uint64_t *memory_bytes; /* [R]: memory of each device */
-    /* [R]: part of the memory that shards may not use. It is to stay free, or
-     * it is taken already. Includes the buffers of NCCL. */
+    /* [R]: part of the memory of each device that shards may not use, because
+     * it must stay free or is taken already. Includes the buffers of NCCL. */
     uint64_t *reserve_bytes;
-    /* bytes of each reserve that are buffers of NCCL (cluster_nccl_bytes), at
-     * most the whole reserve; 0: unknown */
+    /* bytes of NCCL's buffers on each device (cluster_nccl_bytes). They are
+     * part of reserve_bytes. 0: unknown */
     uint64_t nccl_bytes;
-    /* Bandwidth of a device in GB/s, inside its group and across groups, as the
-     * user set it; 0: the cost model's own figure. */
+    /* Bandwidth of a device in GB/s that the user set: intra_gbps inside its
+     * group, inter_gbps across groups (cluster_group). 0: use the bandwidth
+     * that the cost model knows. */
     double intra_gbps, inter_gbps;
     /*
-     * gpu: model of the devices, or NULL. A plan file has it if its cost model
-     * was not measured on these devices.
+     * gpu: name of the GPU model of the devices, or NULL. A plan file stores
+     * the name if the plan's cost model was not measured on this GPU model.
      *
-     * reserve: memory to keep free on each device as the user wrote it ("15%",
-     * "4GiB"), or NULL. It is part of reserve_bytes already. Not in plan files.
+     * reserve: the user's text for the memory to keep free on each device
+     * ("15%", "4GiB"), or NULL. reserve_bytes already includes this memory.
+     * Plan files do not store the text.
      */
     const char *gpu, *reserve;
-    /* Number of devices in the hosts that are sold with these GPUs, if nobody
-     * gave the number of devices per host; otherwise 0. Not in plan files. */
+    /* Usual number of GPUs in a host with this GPU model, if the input does not
+     * give the number of devices per host; otherwise 0. Plan files do not store
+     * it. */
     uint32_t host_size;
-    /* Size of a host in devices and of a domain in hosts, as the user set them,
-     * or 0. The host of a single-host cluster may be smaller, and so may the
-     * domain of a single-domain cluster (cluster_take_hosts). Not in plan
-     * files. */
+    /* Sizes that the user set, or 0: asked_host in devices per host,
+     * asked_domain in hosts per domain. If the cluster has only one host or
+     * only one domain, devices_per_host or hosts_per_domain may be smaller
+     * (cluster_take_hosts). Plan files do not store the two sizes. */
     uint32_t asked_host, asked_domain;
 };
 
 /* Raises the memory of a device to at least least_bytes. If the reserve is a
- * percentage, it grows with the memory. */
+ * percentage of the memory, it grows with the memory. */
 void cluster_raise_memory(struct cluster *cluster, uint32_t device,
                           uint64_t least_bytes);
 
-/* Returns the number of devices of a group. A group is a host, or an NVLink
+/* Returns the number of devices in a group. A group is a host, or an NVLink
  * domain if it joins several hosts. A group is a range of consecutive devices,
- * and the first begins with device 0. All its links are as fast as those inside
- * a host, and a cut of rows over one host is a cut over the group. Searches and
- * cost models say "host" for both kinds of group. */
+ * and the first begins with device 0. All links of a group are as fast as the
+ * links inside a host. If rows are cut "over one host", they are cut over one
+ * group. Searches and cost models write "host" for both kinds of group. */
 uint32_t cluster_group(const struct cluster *cluster);
-/* Returns the name of a group of this cluster: "host" or "NVLink domain". */
+/* Returns the word for a group of this cluster: "host" or "NVLink domain". */
 const char *cluster_group_name(const struct cluster *cluster);
-/* Prints a description: "16 GPUs, 2 hosts of 8 (assumed)". */
+/* Prints a description of the cluster, such as "16 GPUs, 2 hosts of 8
+ * (assumed)". */
 void cluster_describe(const struct cluster *cluster, struct buf *out);
-/* Checks that all hosts and all domains are complete. ERR_INPUT if not. */
+/* Checks that all hosts and all domains are complete. Returns ERR_INPUT if a
+ * host or a domain is incomplete. */
 int cluster_check_hosts(const struct cluster *cluster,
                         struct err *err) MUST_CHECK;
 
 /* Sets the size of hosts to per_host devices and of domains to per_domain
- * hosts. A cluster with fewer devices gets one smaller host, and one with fewer
- * hosts gets one smaller domain. */
+ * hosts. A cluster with fewer than per_host devices becomes one smaller host. A
+ * cluster with fewer than per_domain hosts becomes one smaller domain. */
 void cluster_take_hosts(struct cluster *cluster, uint32_t per_host,
                         uint32_t per_domain);
-/* Returns the devices per host to assume for n devices if hosts have at most
- * host_size: the largest divisor of n up to host_size, possibly 1. */
+/* Returns the number of devices per host to assume for n devices, if a host has
+ * at most host_size devices. It is the largest divisor of n up to host_size,
+ * possibly 1. */
 uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size);
 /* Changes the number of devices to n but leaves the memory arrays as they are.
- * Hosts and domains get the size that the user set, or else keep their size. If
- * the host size is assumed, it becomes the largest one that divides n. A
- * cluster of one host stays one host. */
+ * Hosts and domains get the sizes that the user set. Without a size from the
+ * user, they keep their size. If the host size was assumed, it is assumed anew:
+ * the largest host size that divides n. A cluster of one host stays one
+ * host. */
 void cluster_resize(struct cluster *cluster, uint32_t n);
 /* Calls cluster_resize and replaces the memory arrays by new ones in the arena.
- * Devices that exist keep their memory and reserve. New ones get those of
- * device `like`. */
+ * Existing devices keep their memory and reserve. New devices get the memory
+ * and reserve of device `like`. */
 void cluster_grow(struct cluster *cluster, uint32_t n, uint32_t like,
                   struct arena *arena);
-/* Returns the least number of devices >= n that makes complete hosts and
- * domains; n >= 1. If the host size is assumed, skips numbers above it that
- * only divide into hosts of one device. */
+/* Returns the least number of devices >= n that fills complete hosts and
+ * domains; n >= 1. If the host size is assumed, skips numbers of devices that
+ * are larger than the host size and can only be split into hosts of one
+ * device. */
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
 
 /* Returns the bytes that the buffers of one NCCL communicator take on a GPU
- * after it has exchanged data with all others; 0 for one GPU. Assumes that the
- * group of the GPU is one NVLink domain. */
+ * after the GPU has exchanged data with all other GPUs. Returns 0 if there is
+ * only one GPU. Assumes that the group of the GPU is one NVLink domain. */
 uint64_t cluster_nccl_bytes(const struct cluster *cluster);
 /* Returns true if all devices have the same memory and the same reserve. */
 bool cluster_is_even(const struct cluster *cluster);
@@ -98,11 +107,11 @@ bool cluster_is_even(const struct cluster *cluster);
 /*
  * Ways to count memory:
  *
- *     full     weights + optimizer + memory of a step + reserve
- *     weights  only rows x dim x bytes, as research papers count
- *     batch    like full, but the memory of a step is only 8 B per lookup and
- *              the outputs and gradients of the shards; plan files that have
- *              the item `io` call this model full
+ *     "full"     weights + optimizer + memory of a step + reserve
+ *     "weights"  only rows x dim x bytes, as research papers count
+ *     "batch"    like "full", but the memory of a step is only 8 B per lookup
+ *                and the outputs and gradients of the shards. Plan files that
+ *                have the item `io` call this model "full".
  */
 enum memory_model { MEMORY_FULL, MEMORY_WEIGHTS, MEMORY_BATCH };
 extern const char *const memory_model_names[];
@@ -111,7 +120,8 @@ extern const char *const memory_model_names[];
  * optimizer of the dense part of the model updates them, with a state of full
  * size. */
 enum dense_optimizer {
-    /* each table's own optimizer; the meaning of plans that name none */
+    /* Each table's own optimizer. Used for plans that do not name a dense
+     * optimizer. */
     DENSE_AS_TABLE,
     DENSE_SGD,
     DENSE_ADAGRAD,
@@ -123,44 +133,49 @@ extern const char *const dense_optimizer_names[]; /* "table", "sgd" ... */
  * Layout of weights and optimizer state in memory.
  *
  * fbgemm: momenta are fp32 for all weight types. An int8 row has
- * LAYOUT_INT8_BYTES more for its scale and bias. A replica, its state and its
- * gradient have the type of the weights.
+ * LAYOUT_INT8_BYTES more bytes for its scale and bias. For a replica, the
+ * weights, the optimizer state and the gradient have the type of the table's
+ * weights.
  *
- * plain: state of full size has the type of the weights, and the gradient of a
- * replica is fp32. Plan files that do not name a layout have this one.
+ * plain: optimizer state with one value per element has the type of the
+ * weights, and the gradient of a replica is fp32. A plan file that names no
+ * layout has the layout plain.
  */
 enum table_layout { LAYOUT_PLAIN, LAYOUT_FBGEMM };
 extern const char *const table_layout_names[]; /* "plain", "fbgemm", NULL */
 #define LAYOUT_INT8_BYTES 8
 
-/* Largest batch that files and options may have, in samples. */
+/* Largest global batch that files and options may give, in samples. */
 #define PROBLEM_MAX_BATCH 1e12
 
 /*
  * De-duplication within a local batch: repeated ids, or samples of one session,
- * are sent and looked up once. The member dedup of struct table is the share
- * that is left.
+ * are sent and looked up only once. `dedup` of struct table is the share that
+ * is left after de-duplication.
  *
- *     ids       TorchRec's index de-duplication, for tables whose output is a
- *               sequence
- *     sessions  samples of one session as in RecD (MLSys 2023), for all tables
+ *     "ids"       TorchRec's index de-duplication, for tables whose output is a
+ *                 sequence
+ *     "sessions"  samples of one session as in RecD (MLSys 2023), for all
+ *                 tables
  *
- * Cost models whose authors published totals ignore de-duplication.
+ * Cost models with a total that their authors published ignore de-duplication.
  */
 enum dedup { DEDUP_NONE, DEDUP_IDS, DEDUP_SESSIONS };
 extern const char *const dedup_names[]; /* NULL-terminated */
 
-/* Execution of the training steps (core/step.h). */
+/* How the training job executes its steps (core/step.h). */
 struct job {
     enum pipeline pipeline;
-    uint32_t n_chunks; /* 1 to JOB_MAX_CHUNKS; 0 means 1 */
+    /* number of chunks (core/step.h), 1 to JOB_MAX_CHUNKS; 0 means 1 */
+    uint32_t n_chunks;
     /* forward and backward time of the dense part of the model; 0: unknown */
     double dense_ms[2];
     enum dedup dedup;
-    /* true: the user set host_ms, which replaces the known time of the device's
-     * host */
+    /* true: the user set host_ms. It replaces the host time that is known for
+     * the device. */
     bool asks_host;
-    double host_ms; /* host_ms of struct step; 0: none */
+    /* the host time that the user set, as host_ms of struct step; 0: none */
+    double host_ms;
 };
 #define JOB_MAX_CHUNKS 64
 #define JOB_MAX_DENSE_MS 1e9
@@ -182,15 +197,16 @@ static inline bool job_is_default(const struct job *job)
            !job->asks_host;
 }
 
-/* Prints a description: "pipeline sdd, dense part not known". */
+/* Prints a description of the job, such as "pipeline sdd, dense part not
+ * known". */
 void job_describe(const struct job *job, struct buf *out);
 
-/* Allowed row cuts. */
+/* Ways in which a search may cut the rows of a table. */
 enum row_cut {
     ROW_CUT_ANY,
-    /* Only blocks of ceil(rows / k) rows and a last, shorter one, where k is
-     * the number of all devices or of the devices of one host. Tables with
-     * sequence output use all devices. See shard_row_ranks. */
+    /* Only blocks of ceil(rows / k) rows, with a shorter last block. k is the
+     * number of devices of the cluster or of one host. Tables with sequence
+     * output are cut over all devices. See shard_row_ranks. */
     ROW_CUT_RANKS
 };
 
@@ -198,24 +214,25 @@ struct problem {
     struct table *tables; /* [n_tables], in the order of the input */
     size_t n_tables;
     const char *source; /* file that the tables come from */
-    /* [n_tables], not owned: distribution of the lookups over the rows of each
-     * table. NULL: uniform. */
+    /* [n_tables], not owned: distribution of the lookups of each table over its
+     * rows. NULL: the lookups are spread evenly over the rows. */
     const struct hot_rows *hot;
     struct cluster cluster;
-    /* the global batch B in samples; a device has B / R */
+    /* the global batch B in samples; each device has B / R samples */
     uint64_t batch;
-    /* batch per device, if the user set it: B = R x device_batch for any R;
-     * 0: B does not change with R */
+    /* batch per device in samples, if the user set it. Then B = R x
+     * device_batch for any R. 0: B does not change with R. */
     uint64_t device_batch;
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
     enum table_layout layout;
-    /* shard kinds that the user allows (--shard), a mask */
+    /* mask of the shard kinds that the user allows (--shard) */
     unsigned kinds;
     /* true: the user named grids in --shard, so they are allowed even if
      * TorchRec cannot train them */
     bool asks_for_grids;
-    /* Row cuts that a search may use. Plans made by hand may use others. */
+    /* Row cuts that a search may use. Plans made by hand may use any row
+     * cuts. */
     enum row_cut row_cut;
     /* Least width in columns of the pieces that a search makes, a multiple of
      * TABLE_COLUMN_STEP; 0 means TABLE_COLUMN_STEP. Plans made by hand may have
@@ -224,7 +241,8 @@ struct problem {
     struct job job;
 };
 
-/* A piece of a table on a device. Ranges are half-open. */
+/* A piece of a table on a device. Its ranges of rows and columns are half-open:
+ * `end` is excluded. */
 struct shard {
     uint32_t table; /* index into problem.tables */
     enum shard_kind kind;
@@ -233,7 +251,7 @@ struct shard {
     uint32_t device;
 };
 
-/* Memory in bytes, by item. */
+/* Memory in bytes, split into items. */
 #define N_MEMORY_ITEMS 6
 extern const char *const memory_item_names[]; /* "weights" ... */
 struct memory_items {
@@ -246,7 +264,7 @@ struct memory_items {
              * replicas */
             uint64_t outputs;
             uint64_t nccl;    /* buffers of NCCL */
-            uint64_t reserve; /* the reserve without the buffers of NCCL */
+            uint64_t reserve; /* reserve without the buffers of NCCL */
         };
         uint64_t item[N_MEMORY_ITEMS];
     };
@@ -262,58 +280,66 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 /* Bytes of an id and of the length of a bag in the input exchange. */
 #define PROBLEM_ID_BYTES 8
 #define PROBLEM_LENGTH_BYTES 4
-/* Sets problem->hot: how the lookups of each table are distributed over its
- * rows. Row blocks get their shares from it. Must be called after a problem is
- * read or made, and again after a change of the tables, the batch or the
- * de-duplication. The result lives in the arena. */
+/* Sets problem->hot, the distribution of the lookups of each table over its
+ * rows. The share of the lookups that a row block gets is computed from it.
+ * Must be called after a problem is read or made, and again after a change of
+ * the tables, the batch or the de-duplication. The result lives in the
+ * arena. */
 void problem_find_hot_rows(struct problem *problem, struct arena *arena);
 /* Returns the lookups per step on the shard's device: pooling factor x B x
- * share of the lookups that fall to its rows. A replica serves B / R samples.
- * If the job de-duplicates, only the table's share `dedup` of the lookups, bags
- * and outputs counts. */
+ * share of the lookups that fall to the rows of the shard. For a replica, B / R
+ * takes the place of B, because a replica serves only the samples of its
+ * device. If the job de-duplicates, only the table's share `dedup` of the
+ * lookups, bags and outputs counts. */
 double shard_lookups(const struct problem *problem, const struct shard *shard);
-/* Returns the reuse of the rows of table t over a batch of `batch` samples.
- * De-duplicated sessions leave fewer lookups with the same distribution.
- * De-duplicated ids leave the same rows with fewer uses each. */
+/* Returns the reuse of the rows of table t over a batch of `batch` samples. If
+ * sessions are de-duplicated, there are fewer lookups with the same
+ * distribution. If ids are de-duplicated, there are as many unique rows, but
+ * fewer uses of each row. */
 struct table_use problem_use(const struct problem *problem, size_t t,
                              double batch);
-/* Fills use[n_tables] with problem_use of each table. Tables that are used
- * alike are computed once, because one takes about 30 microseconds. */
+/* Fills use[n_tables] with problem_use of each table. The reuse of one table
+ * takes about 30 microseconds to compute, so tables with equal reuse are
+ * computed only once. */
 void problem_use_all(const struct problem *problem, double batch,
                      struct table_use *use);
 /* Returns the reuse of the shard's rows over a batch of `batch` samples; *whole
- * is problem_use of its table for the same batch. */
+ * must be the result of problem_use for the shard's table and the same
+ * batch. */
 struct table_use shard_use(const struct problem *problem,
                            const struct shard *shard, double batch,
                            const struct table_use *whole);
 /* Returns the bags per step on the shard's device: num_outputs x B, or
  * num_outputs x B / R for a replica. */
 double shard_bags(const struct problem *problem, const struct shard *shard);
-/* Returns the number of vectors of the shard's width that it outputs per step:
- * one per lookup if the output is a sequence, otherwise one per bag. A row
- * piece also has one per bag, a partial sum. */
+/* Returns the number of vectors that the shard outputs per step. A vector has
+ * the width of the shard. There is one vector per lookup if the output is a
+ * sequence, otherwise one per bag. A row piece of a pooled table also outputs
+ * one vector per bag: a partial sum. */
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard);
-/* Returns the bytes of these vectors in the precision in which they are
- * sent. */
+/* Returns the bytes of the vectors that the shard outputs per step
+ * (shard_output_vectors), in the precision in which they are sent. */
 double shard_output_bytes(const struct problem *problem,
                           const struct shard *shard);
 
-/* Returns the optimizer that updates shards of this kind of the table. */
+/* Returns the optimizer that updates a shard of the table, if the shard has
+ * this kind. `dense` is the optimizer of replicas. */
 enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense);
-/* Returns the memory that persists from batch to batch: the weights and the
- * state of this optimizer for a range of cells of a table. Only this function
- * and the independent count in plan_check know the layouts. */
+/* Returns the memory of a range of cells of a table that persists from batch to
+ * batch: the weights, and the state of `optimizer`. Only this function and the
+ * independent count in plan_check know the layouts of memory. */
 struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer,
                                  enum table_layout layout,
                                  const struct shard *cells);
 
 /*
- * Returns the memory of one shard by the problem's memory model. Items that do
- * not belong to shards are 0. Sums saturate at UINT64_MAX.
+ * Returns the memory of one shard by the problem's memory model. The items
+ * `nccl` and `reserve`, which do not belong to shards, are 0. Sums saturate at
+ * UINT64_MAX.
  *
  *     weights    by precision and layout, with the table's row overhead
  *     optimizer  sgd: 0
@@ -334,51 +360,54 @@ struct memory_items shard_memory(const struct problem *problem,
 /* Returns the memory of a device's own B / R samples, which does not depend on
  * its shards: the ids and lengths that the loader delivers, in as many copies
  * as the pipeline keeps, and the outputs and gradients of all tables for these
- * samples. O(tables). */
+ * samples. Takes O(n_tables) time. */
 struct memory_items sample_memory(const struct problem *problem);
-/* Returns the reserved memory of a device. */
+/* Returns the reserve of a device, with the buffers of NCCL as an item. */
 struct memory_items reserved_memory(const struct cluster *cluster,
                                     uint32_t device);
-/* Fills room_bytes[R] with the usable memory of each device: bytes that the
- * reserve and the samples leave for shards, possibly 0. */
+/* Fills room_bytes[R] with the usable memory of each device: the bytes that are
+ * left for shards after the reserve and the device's samples, possibly 0. */
 void problem_room_bytes(const struct problem *problem, uint64_t *room_bytes);
-/* Adds more to items; saturates at UINT64_MAX. */
+/* Adds the memory `more` to *items. Sums saturate at UINT64_MAX. */
 void memory_add(struct memory_items *items, struct memory_items more);
-/* Returns the index of the largest item. */
+/* Returns the index of the largest item of memory->item. */
 unsigned memory_largest(const struct memory_items *items);
 
 /*
- * Returns the number of devices over which the table of this row or grid piece
- * is cut by rows, if its rows are cut into blocks of ceil(rows / k) and a
- * shorter rest. k is R (not for a grid), or the number of devices of one group,
- * which then holds all blocks. Returns 0 for any other cut.
+ * Returns the number k of devices over which the table of this row or grid
+ * piece is cut by rows. This is defined only if the rows are cut into blocks of
+ * ceil(rows / k) rows with a shorter last block. k is either R, or the number
+ * of devices of one group, which then holds all blocks. For a grid, k is not R.
+ * Returns 0 for any other cut.
  *
  * A piece belongs to a cut over k devices if it is block i and is on device i
- * (of its group). Otherwise its number of rows decides. If both cuts are
- * possible, returns R.
+ * (of the cluster or of its group). If this is true for no k, the number of
+ * rows of the piece decides. If both values of k are possible, returns R.
  */
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard);
 
-/* Returns problem->min_width in columns, with its default in place of 0. */
+/* Returns the least width of a piece in columns: problem->min_width, or the
+ * default if it is 0. */
 static inline uint32_t problem_min_width(const struct problem *problem)
 {
     return problem->min_width ? problem->min_width : TABLE_COLUMN_STEP;
 }
 
-/* Returns the least piece width in columns that the problem and the table ask
- * for, rounded up to whole steps. */
+/* Returns the least width in columns of a piece of the table: the larger limit
+ * of the problem and of the table, rounded up to a multiple of
+ * TABLE_COLUMN_STEP. */
 uint32_t table_least_width(const struct problem *problem,
                            const struct table *table);
 
-/* Returns the least width in columns of a piece of the table, or its dim if it
- * may not be cut by columns. TorchRec assumes that the column pieces of all
- * sequence tables, which have one dim, have one width. So sequence tables are
- * cut in halves or not at all. */
+/* Returns the least width in columns of a piece of the table, or the table's
+ * dim if it may not be cut by columns. All sequence tables have the same dim,
+ * and TorchRec assumes that all their column pieces have the same width. So
+ * sequence tables are cut in halves or not at all. */
 uint32_t table_min_width(const struct problem *problem,
                          const struct table *table);
 
-/* Returns a whole table as one shard on `device`. */
+/* Returns a shard on `device` that is the whole table. */
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device);
 

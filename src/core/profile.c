@@ -7,40 +7,43 @@
 #include <math.h>
 #include <string.h>
 
-/* Prefetch distance: number of counts between the one that is fetched and the
- * one that is updated. */
+/* Prefetch distance: number of counts between the count that is prefetched and
+ * the count that is updated. */
 #define AHEAD 48
-/* Largest number of bits of a digit; ids are sorted by three digits. */
+/* Largest number of bits of a digit of the radix sort; ids are sorted by three
+ * digits. */
 #define DIGIT_MAX_BITS 11
-/* Number of ids from which the highest digit is sorted first, because more ids
- * exceed the second-level cache. The later passes then work on memory that is
- * close together. */
+/* Least number of ids for which the highest digit is sorted first, because so
+ * many ids do not fit in the second-level cache. The later passes then work on
+ * memory that is close together. */
 #define MANY_IDS ((size_t)1 << 19)
 /* Number of consecutive rows whose carries are allocated together. */
 #define CARRY_ROWS 64u
 
 struct profile {
     struct profile_options options;
-    /* owned; [room]: ids of the batch, and scratch for sorting */
+    /* owned; [room]: `ids` of the batch, and `spare` memory for sorting them */
     uint32_t *ids, *spare;
     size_t n_ids, room;
     /* owned; [most_locals]: ends of the local batches, as indices into ids */
     size_t *local_ends;
     size_t n_locals, most_locals;
-    uint64_t n_samples; /* samples of the batch so far */
+    uint64_t n_samples; /* number of samples of the batch so far */
     uint64_t end_row;   /* largest id + 1 */
-    /* owned; [n_counts]: uses of each row modulo 256, in all batches before
-     * this one */
+    /* owned; [n_counts]: uses of each row in all batches before the current
+     * one, modulo 256 */
     uint8_t *counts;
     uint64_t n_counts;
     /* owned; [n_places]: for each group of CARRY_ROWS rows, 1 + the index of
-     * its carries; 0: it has none. A carry stands for 256 uses. */
+     * the group in `carries`, or 0 if the group has no carries. A carry stands
+     * for 256 uses. */
     uint32_t *carry_places;
     uint32_t (*carries)[CARRY_ROWS]; /* owned; [n_carries] */
     size_t n_carries, carries_cap;
-    /* Sums over the batches that count for the statistics per batch. */
+    /* Sums over the batches that belong to the statistics per batch. */
     uint64_t told_rows[REUSE_BINS], told_ids, told_unique, told_local_unique;
-    struct profile_result result; /* only n_samples, n_ids and n_batches */
+    /* only n_samples, n_ids and n_batches are used */
+    struct profile_result result;
 };
 
 struct profile *profile_open(const struct profile_options *options)
@@ -79,7 +82,7 @@ bool profile_is_full(const struct profile *profile)
            profile->result.n_batches >= profile->options.max_batches;
 }
 
-/* Returns the number of groups of rows that may have carries. */
+/* Returns the number of groups of CARRY_ROWS rows. */
 static uint64_t n_places(uint64_t n_counts)
 {
     return (n_counts + CARRY_ROWS - 1) / CARRY_ROWS;
@@ -130,8 +133,8 @@ static unsigned bits_of(uint64_t n)
     return 64 - (unsigned)__builtin_clzll(n | 1);
 }
 
-/* Sorts stably by one digit. ends[] holds the number of ids with each digit on
- * entry, and the end of their range on return. */
+/* Sorts ids stably by one digit. On entry, ends[d] is the number of ids with
+ * digit d. On return, ends[d] is the end of the range of these ids. */
 static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
                  uint32_t mask, uint32_t ends[1 << DIGIT_MAX_BITS])
 {
@@ -145,7 +148,7 @@ static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
         to[ends[from[i] >> shift & mask]++] = from[i];
 }
 
-/* Sorts by the lower two digits. */
+/* Sorts ids by the lower two digits. */
 static void sort_low(uint32_t *ids, uint32_t *spare, size_t n, unsigned digit)
 {
     const uint32_t mask = (1u << digit) - 1;
@@ -159,9 +162,9 @@ static void sort_low(uint32_t *ids, uint32_t *spare, size_t n, unsigned digit)
     part(spare, ids, n, digit, mask, ends[1]);
 }
 
-/* Radix sort by the lower `bits` bits, from the lowest digit (Knuth, The Art of
- * Computer Programming 3, 5.2.5). On return `spare` holds the n sorted ids, and
- * `ids` holds them in some order. */
+/* Sorts ids by their lower `bits` bits: a radix sort from the lowest digit
+ * (Knuth, The Art of Computer Programming 3, 5.2.5). On return, `spare` holds
+ * the n sorted ids, and `ids` holds the same ids in some order. */
 static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
 {
     const unsigned digit = (bits + 2) / 3, high = 2 * digit;
@@ -179,8 +182,8 @@ static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
         sort_low(spare + begin, ids + begin, ends[k] - begin, digit);
 }
 
-/* Returns the sum over the local batches of their unique ids. Sorts each local
- * batch. */
+/* Returns the number of unique ids of each local batch, summed over the local
+ * batches. Sorts each local batch. */
 static uint64_t count_local_unique(struct profile *profile, unsigned bits)
 {
     const uint32_t *sorted = profile->spare;
@@ -198,11 +201,12 @@ static uint64_t count_local_unique(struct profile *profile, unsigned bits)
     return n_unique;
 }
 
-/* Stores the number of the local batch in each id, in the bits above those of
- * rows. The caller checks that the number fits. */
+/* Stores the number of the local batch in each id, in the bits above the `bits`
+ * bits of the row. The caller checks that the number fits. */
 static void mark_local(struct profile *profile, unsigned bits)
 {
-    size_t i = profile->local_ends[0]; /* local batch 0 needs no mark */
+    /* ids of local batch 0 need no number, because it is 0 */
+    size_t i = profile->local_ends[0];
 
     for (size_t l = 1; l < profile->n_locals; l++)
         for (; i < profile->local_ends[l]; i++)
@@ -238,8 +242,8 @@ static void carry(struct profile *profile, uint32_t row, uint64_t n)
     *carries = (uint32_t)min_u64(*carries + n, UINT32_MAX);
 }
 
-/* Adds runs to the counts. A run has its row in rows[] and the index of its
- * last id in last[]. */
+/* Adds runs of equal ids to the counts of their rows. rows[i] is the row of run
+ * i, and last[i] is the index of its last id. */
 static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
                      const uint32_t *rows, const uint32_t *last, size_t n)
 {
@@ -249,7 +253,7 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
     for (size_t i = 0; i < n; i++) {
         const uint32_t count = last[i] - before;
         const uint64_t all = (uint64_t)counts[rows[i]] + count;
-        /* the same bin as reuse_bin_of */
+        /* k is the bin that reuse_bin_of(count) returns */
         const int k = count > 1 ? 32 - __builtin_clz(count - 1) : 0;
 
         __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
@@ -261,7 +265,7 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
     }
 }
 
-/* Grows a list from n to n_new items; the new items are 0. */
+/* Grows a list from n to n_new items. The new items are set to 0. */
 static void *grow(void *list, uint64_t n, uint64_t n_new, size_t size)
 {
     list = mem_grow(list, n_new, size);
@@ -283,8 +287,8 @@ static void grow_counts(struct profile *profile)
              sizeof(*profile->carry_places));
 }
 
-/* Adds the ids of the batch to the counts. If `tells`, also adds them to the
- * statistics per batch. */
+/* Adds the ids of the batch to the counts of rows. If `tells` is true, also
+ * adds them to the statistics per batch. */
 static void end_batch(struct profile *profile, bool tells)
 {
     uint64_t untold[REUSE_BINS] = {0};
@@ -302,8 +306,8 @@ static void end_batch(struct profile *profile, bool tells)
     else
         n_local_unique = count_local_unique(profile, bits);
     sort(profile->ids, rows, n, bits);
-    /* Compacts the runs in place. The loop has no branch, because no processor
-     * could predict it. */
+    /* Compacts the runs in place. The loop has no branch inside, because a
+     * processor could not predict it. */
     for (size_t i = 0; i < n; i++) {
         const uint32_t differ = i + 1 < n ? rows[i + 1] ^ rows[i] : UINT32_MAX;
 
@@ -337,9 +341,9 @@ void profile_end(struct profile *profile, uint64_t n_samples)
     }
 }
 
-/* --- results from the counts of all rows --- */
+/* --- computing the results from the counts of all rows --- */
 
-/* Inserts a row into the list of the hottest rows if it is hot enough. */
+/* Inserts a row into the list of the hottest rows if the row is hot enough. */
 static void keep_hottest(struct profile_result *result, size_t most,
                          uint64_t row, uint64_t uses)
 {
@@ -355,14 +359,16 @@ static void keep_hottest(struct profile_result *result, size_t most,
         (struct hottest_row){row, uses, (double)uses / (double)result->n_ids};
 }
 
-/* SMALL: counts below it have their c ln c in a table, and are summed one by
- * one under a Poisson law. LARGE_MEAN: from this mean on an expansion is used
- * instead. */
+/* SMALL: for counts c below SMALL, c ln c is stored in an array, and the
+ * expectation under a Poisson law is summed count by count. LARGE_MEAN: if the
+ * mean of the Poisson law is at least LARGE_MEAN, an expansion around the mean
+ * is used instead of the sum. */
 #define SMALL 64
 #define LARGE_MEAN 16.0
 
-/* Returns E[X ln X] of a Poisson law. For a large mean, uses the first terms of
- * the expansion around the mean, which are then accurate to 1e-4. */
+/* Returns E[X ln X] of a Poisson law. terms[c] is c ln c. For a large mean,
+ * uses the first terms of the expansion around the mean. They are accurate to
+ * 1e-4 for a large mean. */
 static double expected_term(double mean, const double terms[SMALL])
 {
     double p = exp(-mean), sum = 0;
@@ -376,9 +382,9 @@ static double expected_term(double mean, const double terms[SMALL])
     return sum;
 }
 
-/* Returns the sum of E[X ln X] over the rows under the law with this exponent.
- * After the first ranks the probabilities change so slowly that runs of ranks
- * are treated as equal. */
+/* Returns the sum of E[X ln X] over the rows, under the Zipf law with exponent
+ * alpha. After the first ranks, the probabilities change so slowly that all
+ * ranks of a run are treated as equal. */
 static double expected_sum(double alpha, uint64_t n_rows, uint64_t n_ids,
                            const double terms[SMALL])
 {
@@ -403,7 +409,8 @@ static double expected_sum(double alpha, uint64_t n_rows, uint64_t n_ids,
     return sum;
 }
 
-/* Finds the exponent by bisection; the expected sum grows with the exponent. */
+/* Finds the Zipf exponent by bisection, since expected_sum grows with the
+ * exponent. */
 static double solve_zipf(uint64_t n_rows, uint64_t n_ids, double want,
                          const double terms[SMALL])
 {

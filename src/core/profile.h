@@ -10,14 +10,14 @@
  * reuse of rows per batch, duplicate ids, the hottest rows and the Zipf
  * exponent.
  *
- * Input: samples arrive in order. `batch` samples are a batch. A batch consists
- * of local batches of `local_batch` samples, each for one GPU.
+ * Input: samples in order. A batch has `batch` samples. It consists of local
+ * batches of `local_batch` samples; each local batch is for one GPU.
  *
  * Method: the ids of a batch are sorted, so that the uses of a row form a run,
- * and the runs are added to the counts of all rows. A count has 8 bits. It gets
- * 32 more bits for its carry if any of 64 consecutive rows has more than 255
- * uses. Most of the memory of a large table is never touched, and untouched
- * memory costs no time. Memory in bytes:
+ * and the runs are added to the counts of all rows. A count has 8 bits. If any
+ * row of a group of 64 consecutive rows has more than 255 uses, each count of
+ * the group gets 32 more bits for its carry. Most of the memory for a large
+ * table is never touched, and untouched memory costs no time. Memory in bytes:
  *
  *     1 1/16        per row up to the largest id
  *     up to 1/16    of that more if the number of rows is not known in advance
@@ -26,33 +26,36 @@
  *
  * All results are exact, except that the count of a row stops at 2^40 - 1.
  *
- * The ids after the last complete batch count for the statistics of rows, but
- * not for those per batch, unless there is no complete batch.
+ * The ids after the last complete batch count for the statistics of rows. They
+ * count for the statistics per batch only if there is no complete batch.
  *
- * The Zipf exponent is the one whose law (core/rank_law.h) has the same entropy
- * as the uses. It solves sum E[X ln X] = sum c ln c, where c are the counts of
- * the rows and X their counts under the law, Poisson with mean n p(rank). If
- * rows are used often, c ln c is close to its value at the expected count, and
- * this is the equation of maximum likelihood. If rows are used rarely, both
- * sides have the same bias of the entropy of counts (G. A. Miller, Note on the
+ * The Zipf exponent is chosen so that the Zipf law (core/rank_law.h) has the
+ * same entropy as the measured uses. It solves sum E[X ln X] = sum c ln c. Here
+ * c is the measured count of a row. X is the count of the row under the law: a
+ * Poisson number with mean n p(rank). If rows are used often, c ln c is close
+ * to its value at the expected count, and the equation is the equation of
+ * maximum likelihood. If rows are used rarely, both sides of the equation have
+ * the same bias: the bias of the entropy of counts (G. A. Miller, Note on the
  * bias of information estimates, 1955). The equation does not use ranks, so
  * rows that are scattered by a hash and rows that are sorted by frequency get
  * the same exponent. Maximum likelihood over rows sorted by their counts gives
- * another exponent: chance makes some of equal rows hot, and sorting mistakes
- * that for skew.
+ * another exponent: among equally likely rows, some get more uses by chance,
+ * and after sorting this looks like skew.
  */
 struct profile; /* opaque */
 
 #define PROFILE_MAX_ROWS ((uint64_t)UINT32_MAX)
 
 struct profile_options {
-    /* samples; 1 <= local_batch <= batch, and local_batch divides batch */
+    /* sizes of a batch and of a local batch in samples;
+     * 1 <= local_batch <= batch, and local_batch divides batch */
     uint64_t batch, local_batch;
-    /* rows of the table; 0: unknown, and ids must be below max_rows */
+    /* number of rows of the table; 0: unknown. Then ids must be below
+     * max_rows. */
     uint64_t n_rows;
-    /* limit of ids if n_rows is 0; 1 .. PROFILE_MAX_ROWS */
+    /* upper limit of ids if n_rows is 0: 1 .. PROFILE_MAX_ROWS */
     uint64_t max_rows;
-    /* number of batches after which samples are dropped; 0: no limit */
+    /* number of batches to read; further samples are dropped. 0: no limit */
     uint64_t max_batches;
     size_t n_hottest;
 };
@@ -64,16 +67,19 @@ struct hottest_row {
 
 struct profile_result {
     uint64_t n_samples, n_ids, n_batches; /* n_batches: complete batches */
-    uint64_t n_rows;  /* as in the options, or the largest id + 1 */
+    /* number of rows from the options, or the largest id + 1 */
+    uint64_t n_rows;
     uint64_t n_used;  /* number of different ids */
-    double used_frac; /* share of the rows that are used */
-    /* unique ids / all ids, within batches and within local batches */
+    double used_frac; /* share of the rows that are used at least once */
+    /* unique ids / all ids: unique_frac within batches, local_unique_frac
+     * within local batches */
     double unique_frac, local_unique_frac;
-    /* reuse histogram as in struct table */
+    /* reuse histogram, as `bins` of struct table */
     double bins[REUSE_BINS];
     /* Zipf exponent over n_rows rows; NAN if there is one row or no id */
     double zipf_alpha;
-    /* [n_hottest], the hottest first, ties by lower row */
+    /* [n_hottest]: the hottest row first; of two rows with equal counts, the
+     * lower row first */
     struct hottest_row *hottest;
     size_t n_hottest; /* number of hottest rows, at most n_used */
 };
@@ -81,21 +87,23 @@ struct profile_result {
 struct profile *profile_open(const struct profile_options *options);
 void profile_close(struct profile *profile); /* NULL is allowed */
 
-/* Returns the number of samples until the local batch ends, at least 1. */
+/* Returns the number of samples that are missing from the current local batch,
+ * at least 1. */
 uint64_t profile_room(const struct profile *profile);
-/* Returns true if max_batches batches are read. */
+/* Returns true if max_batches batches have been read. */
 bool profile_is_full(const struct profile *profile);
-/* Returns the bytes of memory in use. */
+/* Returns the bytes of memory that the profile uses. */
 uint64_t profile_bytes(const struct profile *profile);
-/* Adds n ids of one or more samples of one local batch; profile_end ends these
- * samples. ERR_INPUT if an id is not a row, or if the batch reaches 2^32
- * ids. */
+/* Adds n ids of one or more samples, all in the same local batch. profile_end
+ * must be called after the last id of these samples. Returns ERR_INPUT if an id
+ * is not a row of the table, or if the batch reaches 2^32 ids. */
 int profile_add(struct profile *profile, const int64_t *ids, size_t n,
                 struct err *err) MUST_CHECK;
-/* Ends n_samples samples, at most profile_room of them. */
+/* Ends the n_samples samples whose ids were added since the last call of
+ * profile_end; n_samples is at most profile_room(profile). */
 void profile_end(struct profile *profile, uint64_t n_samples);
-/* Computes the results. No ids may be added afterwards. The list of rows lives
- * in the arena. O(n_rows). */
+/* Computes the results. No ids may be added afterwards. result->hottest lives
+ * in the arena. Takes O(n_rows) time. */
 void profile_finish(struct profile *profile, struct profile_result *result,
                     struct arena *arena);
 

@@ -18,8 +18,9 @@ unsigned reuse_bin_of(double count)
     return k;
 }
 
-/* Divides `total` in proportion to the weights: floors first, then the rest by
- * largest remainder, with ties to the smaller index. */
+/* Divides `total` in proportion to the weights. Each bin first gets the floor
+ * of its share. The rest is divided by largest remainder; among equal
+ * remainders, the smaller index comes first. */
 static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
                               uint64_t out[REUSE_BINS])
 {
@@ -31,7 +32,7 @@ static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
     for (int k = 0; k < REUSE_BINS; k++) {
         double exact = (double)total * weight[k] / sum;
 
-        /* min: only for rounding errors */
+        /* min_u64 only matters if rounding errors occur */
         out[k] = min_u64((uint64_t)exact, total - given);
         rest[k] = weight[k] > 0 ? exact - (double)out[k] : -1;
         given += out[k];
@@ -48,7 +49,8 @@ static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
     }
 }
 
-/* Executes steps 2 and 3 of law_apportion. */
+/* Distributes n_lookups lookups over the bins: steps 2 and 3 of the method that
+ * is described at law_apportion (core/rank_law.h). */
 static void settle_lookups(uint64_t n_lookups,
                            const uint64_t unique[REUSE_BINS],
                            uint64_t lookups[REUSE_BINS])
@@ -65,7 +67,7 @@ static void settle_lookups(uint64_t n_lookups,
     for (int strict = 1; strict >= 0; strict--)
         for (int k = hottest; k >= 0 && missing; k--) {
             const bool is_last = k == REUSE_BINS - 1;
-            /* least and most lookups of the rows of bin k */
+            /* least and largest number of lookups of all rows of bin k */
             const uint64_t low =
                 unique[k] * (strict && k ? (1ull << (k - 1)) + 1 : 1);
             const uint64_t high =
@@ -111,7 +113,8 @@ void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
     }
 }
 
-/* Returns the integral of r^-alpha from a to b, also for alpha at or near 1. */
+/* Returns the integral of r^-alpha over r from a to b. Accurate even if alpha
+ * is at or near 1. */
 static double power_integral(double a, double b, double alpha)
 {
     double log_ratio = log(b / a), x = (1 - alpha) * log_ratio;
@@ -121,7 +124,7 @@ static double power_integral(double a, double b, double alpha)
     return pow(a, 1 - alpha) * log_ratio * expm1(x) / x;
 }
 
-/* Appends a run of n_ranks ranks that get this share of the lookups. */
+/* Appends a run of n_ranks ranks, which together get `share` of the lookups. */
 static void add_run(struct rank_law *law, double n_ranks, double share)
 {
     const uint32_t i = law->n_runs;
@@ -133,8 +136,9 @@ static void add_run(struct rank_law *law, double n_ranks, double share)
     law->n_runs++;
 }
 
-/* Initialises the runs of ranks from the bins. In each bin the rows with one
- * more lookup come first, as in struct stream_bin. */
+/* Initialises the runs of ranks from the bins. The rows of a bin differ by at
+ * most one lookup. The rows with one more lookup come first, as in struct
+ * stream_bin. */
 static void init_bins(struct rank_law *law, const struct table *table,
                       double n_lookups)
 {
@@ -179,7 +183,7 @@ void law_init(struct rank_law *law, const struct table *table, double n_lookups)
         law->exact[r + 1] /= law->sum;
 }
 
-/* Returns the index of the run that a rank belongs to. */
+/* Returns the index of the run that contains the rank. */
 static uint32_t run_of(const struct rank_law *law, double rank)
 {
     uint32_t i = 0;
@@ -189,7 +193,7 @@ static uint32_t run_of(const struct rank_law *law, double rank)
     return i;
 }
 
-/* Returns the share of the lookups that each rank of run i gets. */
+/* Returns the share of all lookups that a single rank of run i gets. */
 static double run_share(const struct rank_law *law, uint32_t i)
 {
     return (law->before[i + 1] - law->before[i]) /
@@ -222,26 +226,29 @@ double law_uses(double count, double limit)
     return limit > 0 ? -limit * expm1(-count / limit) : count;
 }
 
-/* --- rows by number of uses --- */
+/* --- number of rows by number of uses --- */
 
 /*
  * Reuse of the rows of a Zipf table.
  *
  * The row of rank r (1 .. R) is looked up with probability p(r) = r^-alpha / H.
- * So of n lookups it gets a Poisson number with mean n p(r). The expected
- * unique rows and the histogram of counts are sums over the ranks. The first
- * LAW_EXACT_RANKS are summed one by one. From there on p changes so slowly that
- * ranks are summed in log-spaced buckets, each with the mean of its exact mass,
- * and the lookups still add up to n.
+ * In n lookups, its number of uses is a Poisson number with mean n p(r). The
+ * expected number of unique rows and the expected histogram of uses are sums
+ * over the ranks. The first LAW_EXACT_RANKS ranks are summed one by one. For
+ * later ranks p changes so slowly that the ranks are summed in log-spaced
+ * buckets. All ranks of a bucket get the mean probability of the bucket,
+ * computed from its exact sum, so that the lookups still add up to n.
  *
- * Compared with the plain sum over all ranks, unique rows are within 2e-4
- * (relative) and shares within 3e-3 (absolute). It takes a few hundred steps.
+ * Compared with the sum over all single ranks, the number of unique rows
+ * differs by at most 2e-4 (relative), and the shares of the bins differ by at
+ * most 3e-3 (absolute). The computation takes a few hundred steps.
  */
 #define BUCKETS_AN_OCTAVE 16
 
-/* Mean from which Poisson probabilities are computed by the normal law. */
+/* Least mean for which Poisson probabilities are computed by the normal law. */
 #define NORMAL_FROM 64.0
-/* Number of standard deviations beyond which counts have probability 0. */
+/* Number of standard deviations from the mean beyond which a count is treated
+ * as having probability 0. */
 #define NORMAL_REACH 8.5
 
 /* Returns P(X <= m) for X ~ Poisson(mean) by Peizer and Pratt's normal
@@ -255,18 +262,19 @@ static double poisson_cdf(double m, double mean)
     if (distance * distance >
         NORMAL_REACH * NORMAL_REACH * (mean > m ? mean : m))
         return distance > 0;
-    /* g(t) is 0/0 at t = 1, and about (1 - t) / 3 close to it */
+    /* g(t) is 0/0 at t = 1, and about (1 - t) / 3 close to t = 1 */
     g = fabs(1 - t) > 1e-3 ? (1 - t * t + 2 * t * log(t)) / ((1 - t) * (1 - t))
                            : (1 - t) / 3;
     distance += 0.02 / (m + 1);
     return 0.5 * erfc(-distance * sqrt((1 + g) / mean) * M_SQRT1_2);
 }
 
-/* Adds n_rows rows, each with a Poisson count of this mean, to the expected
- * number of rows in each bin. Unused rows are in no bin. */
+/* Adds n_rows rows to rows[k], the expected number of rows in each bin k. The
+ * number of uses of each row is a Poisson number with mean `mean`. Rows without
+ * a use are in no bin. */
 static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
 {
-    /* most: largest count of bin k */
+    /* `most` is the largest count of bin k */
     double p = exp(-mean) * mean, most = 1, below = 0;
     unsigned count = 1;
 
@@ -290,12 +298,13 @@ static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
     }
 }
 
-/* Number of rows with equal probability, and the mean uses of each. */
+/* A group of rows with equal probability: the number of rows, and the mean
+ * number of uses of each row. */
 struct alike {
     double n_rows, mean;
 };
-/* Largest number of groups of equal rows: 2^64 rows need LAW_EXACT_RANKS groups
- * and 930 buckets. */
+/* Largest number of groups of rows with equal probability. 2^64 rows need
+ * LAW_EXACT_RANKS groups of one rank and 930 buckets. */
 #define MOST_ALIKE 1100
 
 static size_t split(const struct rank_law *law, double n_lookups, double begin,
@@ -348,14 +357,15 @@ double table_reuse(const struct table *table, double n_lookups,
                    double bins[REUSE_BINS])
 {
     double n_rows = (double)table->num_embeddings, unique = 0;
-    double share = 0, lookups = 0; /* sums over the table's own histogram */
+    double share = 0, lookups = 0; /* sums over the table's histogram */
     double rows[REUSE_BINS] = {0};
     struct rank_law law;
 
     memset(bins, 0, REUSE_BINS * sizeof(bins[0]));
     if (n_lookups <= 0)
         return 0;
-    if (table->has_bins) { /* unique rows: lookups / mean count */
+    /* the number of unique rows is n_lookups / mean uses of a row */
+    if (table->has_bins) {
         for (unsigned k = 0; k < REUSE_BINS; k++) {
             bins[k] = table->bins[k];
             share += bins[k];
@@ -363,7 +373,7 @@ double table_reuse(const struct table *table, double n_lookups,
         }
         return share > 0 ? fmin(n_lookups * share / lookups, n_rows) : 0;
     }
-    /* the count is not random, so no Poisson law */
+    /* a single row gets all lookups, so its count has no Poisson law */
     if (table->num_embeddings == 1) {
         bins[reuse_bin_of(n_lookups)] = 1;
         return fmin(n_lookups, 1);
@@ -377,7 +387,7 @@ double table_reuse(const struct table *table, double n_lookups,
     return fmin(unique, fmin(n_rows, n_lookups));
 }
 
-/* --- uses after de-duplication --- */
+/* --- uses of rows after de-duplication of ids --- */
 
 static double sum_uses(const struct alike *alike, size_t n, double limit)
 {
@@ -396,7 +406,8 @@ double law_sum_uses(const struct rank_law *law, double n_lookups, double begin,
     return sum_uses(alike, split(law, n_lookups, begin, end, alike), limit);
 }
 
-/* Bisects the logarithm of the limit; uses increase with the limit. */
+/* Finds the limit by bisection of its logarithm, since the number of uses that
+ * law_uses keeps increases with the limit. */
 double law_limit(const struct rank_law *law, double n_lookups, double kept)
 {
     struct alike alike[MOST_ALIKE];

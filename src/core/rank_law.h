@@ -6,79 +6,88 @@
 
 /* Distribution of the lookups of a batch over the ranks of a table's rows; the
  * hottest row has rank 0. The distribution follows the table's Zipf exponent or
- * its reuse histogram. A histogram is realised as in index streams
- * (device/stream.h): hot rows have their lookups in every batch, and the rows
- * that a batch uses once or twice are drawn from all others. */
+ * its reuse histogram. A histogram has the same meaning as for index streams
+ * (device/stream.h): hot rows get their lookups in every batch, and the rows
+ * that a batch uses only once or twice are drawn anew from all other rows for
+ * each batch. */
 
-/* Number of hottest ranks whose probabilities are summed one by one. From there
- * on, probabilities change so slowly that an integral is accurate enough. */
+/* Number of hottest ranks whose probabilities are summed one by one. For later
+ * ranks, the probability changes so slowly from rank to rank that an integral
+ * is accurate enough. */
 #define LAW_EXACT_RANKS 128
-/* First bin whose rows stay hot from batch to batch. */
+/* First bin of the reuse histogram whose rows stay the same from batch to
+ * batch. */
 #define LAW_FIRST_HOT_BIN 2
 #define LAW_MAX_RUNS (2 * REUSE_BINS + 1)
 
 struct rank_law {
     bool has_bins;
     double n_rows;
-    double alpha, sum; /* p(r) = (r + 1)^-alpha / sum */
-    /* exact[r]: sum of p over the ranks below r */
+    double alpha, sum; /* probability of rank r: p(r) = (r + 1)^-alpha / sum */
+    /* exact[r]: sum of p(q) over the ranks q < r */
     double exact[LAW_EXACT_RANKS + 1];
-    /* Runs of ranks with equal probability, if has_bins: the first rank of each
-     * run, and the share of the lookups that the ranks before it get. Index
-     * [n_runs] is the end. */
+    /* Runs of ranks with equal probability (only if has_bins). first_rank[i] is
+     * the first rank of run i, and before[i] is the share of the lookups that
+     * the ranks before run i get together. Index [n_runs] is the end of the
+     * last run. */
     uint32_t n_runs;
     double first_rank[LAW_MAX_RUNS + 1], before[LAW_MAX_RUNS + 1];
-    /* true: the last run holds the cold rows. Each batch draws n_cold[k] of
-     * them to be used k + 1 times. */
+    /* true: the last run holds the cold rows. For each batch, n_cold[k] of the
+     * cold rows are drawn and used k + 1 times. */
     bool has_cold;
     double n_cold[LAW_FIRST_HOT_BIN], n_lookups;
 };
 
-/* Initialises *law for a batch of n_lookups lookups. n_lookups only matters if
- * the table has bins. */
+/* Initialises *law for a batch of n_lookups lookups. n_lookups is only used if
+ * the table has a reuse histogram. */
 void law_init(struct rank_law *law, const struct table *table,
               double n_lookups);
-/* Returns the share of the lookups that ranks below `rank` get. */
+/* Returns the share of the lookups that all ranks below `rank` get together. */
 double law_before(const struct rank_law *law, double rank);
-/* Returns the share of the lookups that one rank gets. */
+/* Returns the share of the lookups that the row of this rank gets. */
 double law_of_rank(const struct rank_law *law, uint32_t rank);
 
 /* Returns the uses of a row after de-duplication of ids within local batches.
  * The `count` uses of the row fall at random into `limit` local batches, and
- * each of these keeps one use: limit (1 - exp(-count/limit)). If the limit is
- * 0, returns count. */
+ * each local batch with a use keeps one use. So the result is
+ * limit (1 - exp(-count/limit)). If the limit is 0, returns count. */
 double law_uses(double count, double limit);
-/* Returns the sum of law_uses over ranks begin to end in a batch of n_lookups
- * lookups. With has_bins, the batch is the one that the law was initialised
- * with. */
+/* Returns the sum of law_uses over the rows of ranks begin to end, in a batch
+ * of n_lookups lookups. If law->has_bins is true, the batch is the batch of
+ * law_init. */
 double law_sum_uses(const struct rank_law *law, double n_lookups, double begin,
                     double end, double limit);
-/* Returns the limit with which law_uses keeps the share `kept` of all uses; 0
- * if kept is 1. Takes about 100 microseconds. */
+/* Returns the argument `limit` with which law_uses keeps the share `kept` of
+ * the uses of all rows. Returns 0 if `kept` is 1. Takes about 100
+ * microseconds. */
 double law_limit(const struct rank_law *law, double n_lookups, double kept);
 
-/* Adds to rows[] the expected number of rows of ranks begin to end in each bin
- * of the reuse histogram, in a batch of n_lookups lookups. With has_bins, the
- * batch is the one that the law was initialised with. */
+/* Adds to rows[k] the expected number of rows in bin k of the reuse histogram,
+ * for each bin k. Counts only the rows of ranks begin to end, in a batch of
+ * n_lookups lookups. If law->has_bins is true, the batch is the batch of
+ * law_init. */
 void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
                   double end, double rows[REUSE_BINS]);
 
 /*
- * Converts a histogram of shares to whole rows and lookups: `unique[k]` rows of
- * bin k have `lookups[k]` lookups together, each row the floor or the ceiling
- * of the mean. With c_k = reuse_bin_count(k):
+ * Converts a histogram of shares to whole numbers of rows and lookups. The
+ * `unique[k]` rows of bin k have `lookups[k]` lookups together. Each of these
+ * rows has the floor or the ceiling of the mean, lookups[k] / unique[k].
+ * Method, with c_k = reuse_bin_count(k):
  *
  *   1. U = round(n_lookups * sum(bins) / sum(bins * c)) is the number of unique
  *      rows, at least 1 and at most n_rows. It is divided among the bins by
  *      largest remainder (ties to the smaller bin).
- *   2. A bin starts with unique * c lookups. Lookups that are missing or in
- *      excess are added or removed from the hottest bin down, as long as every
- *      row stays in its bin.
- *   3. If that does not suffice (few lookups for many bins), rows are reduced
+ *   2. A bin starts with unique * c lookups. Missing lookups are added, and
+ *      excess lookups are removed, beginning with the hottest bin, as long as
+ *      every row stays in its bin.
+ *   3. If step 2 does not suffice (few lookups for many bins), rows are reduced
  *      to as little as one lookup each, or the hottest occupied bin gets the
- *      rest. Rows then leave their bins, but U and the total still hold.
- *   4. If n_rows limits U, lookups are divided in proportion to unique * c
- *      instead: every row is hotter than the histogram says.
+ *      remaining lookups. Rows may then leave their bins, but U and the total
+ *      number of lookups stay correct.
+ *   4. If n_rows limits U, steps 2 and 3 are replaced: the lookups are divided
+ *      in proportion to unique * c. Every row is then hotter than in the
+ *      histogram.
  */
 void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
                    uint64_t n_rows, uint64_t unique[REUSE_BINS],

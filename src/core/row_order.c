@@ -3,13 +3,15 @@
 
 #include "base/rng.h"
 
-/* Counter that derives the seed of the rows from a table's seed. */
+/* Value of `counter` with which draw computes the seed of the row order from a
+ * table's row_seed. */
 #define SALT_ROWS 1
-/* (sqrt(5) - 1) / 2: multiples of it modulo 1 are spread as evenly as possible,
- * for any number of them. */
+/* (sqrt(5) - 1) / 2. The first n multiples of this number, modulo 1, are spread
+ * as evenly as possible for any n. */
 #define GOLDEN_RATIO 0.61803398874989484820
 
-/* Copy of stream_random of device/stream_math.h. */
+/* Returns a pseudo-random number from a seed and a counter. A copy of
+ * stream_random (device/stream_math.h). */
 static uint64_t draw(uint64_t seed, uint64_t counter)
 {
     return mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
@@ -18,7 +20,7 @@ static uint64_t draw(uint64_t seed, uint64_t counter)
 void permutation_init(struct permutation *permutation, uint64_t n,
                       uint64_t seed)
 {
-    /* the fewest bits that hold n - 1 */
+    /* least number of bits that can hold n - 1 */
     const uint32_t bits = n > 1 ? 64 - (uint32_t)__builtin_clzll(n - 1) : 0;
 
     permutation->n = n;

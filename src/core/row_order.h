@@ -6,17 +6,18 @@
 
 EXTERN_C_BEGIN
 
-/* The order of a table's rows by heat (enum row_order), as a permutation of
- * ranks: which row is the hottest, the second and so on. The planner uses it to
- * find hot rows, and index streams use it to place ranks.
- * man/neuroshard-tables.5 describes it for users, who may apply it to their own
- * ids. It uses only integers, so host and device code get the same rows. */
+/* The order of a table's rows by heat (enum row_order): a permutation that maps
+ * rank 0 to the hottest row, rank 1 to the second hottest row, and so on. The
+ * planner uses it to find hot rows, and index streams use it to place ranks.
+ * man/neuroshard-tables.5 describes the permutation for users, who may apply it
+ * to their own ids. The permutation uses only integers, so host and device code
+ * compute the same rows. */
 
 /* A pseudo-random permutation of [0, n): a four-round Feistel network over the
- * fewest bits that hold n, walked along its cycle until the value is below n
- * (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method 2).
- * It takes fewer than two steps on average, because at least half of the values
- * are below n. */
+ * fewest bits that hold n. The network is applied again to its result until the
+ * result is below n (Black and Rogaway, "Ciphers with arbitrary finite
+ * domains", 2002, method 2). Fewer than two applications are needed on average,
+ * because at least half of the values are below n. */
 struct permutation {
     uint64_t n;
     uint32_t right_bits, left_mask, right_mask;
@@ -44,7 +45,7 @@ HOST_DEVICE void permutation_mix(const struct permutation *permutation,
     *left ^= permutation_round(*right, keys[3]) & permutation->left_mask;
 }
 
-/* Returns the next value of the walk; n < 2^32. */
+/* Applies the Feistel network once to i and returns the result; n < 2^32. */
 HOST_DEVICE uint32_t permutation_step(const struct permutation *permutation,
                                       uint32_t i)
 {
@@ -78,20 +79,21 @@ HOST_DEVICE uint64_t permute_wide(const struct permutation *permutation,
     return i;
 }
 
-/* Map from the ranks to the rows of a table of n rows. */
+/* Map from ranks to rows, for a table of n rows. */
 struct row_map {
     enum row_order order;
     struct permutation hashed;
-    /* for ROW_ORDER_UNIFORM: row = first + rank x stride modulo n */
+    /* for ROW_ORDER_UNIFORM: row = (first + rank x stride) modulo n */
     uint64_t first, stride;
 };
 
-/* Initialises *map; n >= 1, and row_seed is the member of struct table. */
+/* Initialises *map for a table of n >= 1 rows. row_seed is the table's member
+ * `row_seed` (struct table). */
 void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
                   uint64_t row_seed);
 
-/* Returns the row of a rank < n; rank 0 is the hottest. With ROW_ORDER_UNIFORM,
- * (rank + 1) x n must be below 2^64. */
+/* Returns the row that has this rank, rank < n; rank 0 is the hottest row. With
+ * ROW_ORDER_UNIFORM, (rank + 1) x n must be below 2^64. */
 HOST_DEVICE uint64_t row_of_rank(const struct row_map *map, uint64_t rank)
 {
     const struct permutation *hashed = &map->hashed;

@@ -7,15 +7,16 @@
 #define N_GPUS_TRIED 32u
 #define N_GPUS_SWAPPED 8u
 #define MAX_TRIED 20000u
-/* Largest number of shifts to check by plan_check, the best by rough price
- * first. */
+/* Largest number of shifts that are checked by plan_check. The shifts with the
+ * lowest rough price are checked first. */
 #define MAX_JUDGED 40u
 
 struct shift_finder {
     struct shifts *shifts;
     struct what_if *what_if;
     struct arena *arena;
-    struct shift *tried; /* [n]: shifts that seem to reduce the step time */
+    /* [n]: shifts that reduce the step time by their rough price */
+    struct shift *tried;
     size_t n;
 };
 
@@ -28,7 +29,8 @@ static bool may_go(const struct problem *problem, const struct shard *shard)
            !(shard_cuts_rows(shard->kind) && shard_row_ranks(problem, shard));
 }
 
-/* Returns the edit of a shift; gone[] and come[] must have room for two. */
+/* Returns the edit that makes a shift. gone[] and come[] hold the data of the
+ * edit and must have room for two items. */
 static struct edit edit_of(const struct shift *shift, const struct plan *plan,
                            size_t *gone, struct shard *come)
 {
@@ -44,8 +46,8 @@ static struct edit edit_of(const struct shift *shift, const struct plan *plan,
     return (struct edit){gone, n, come, n};
 }
 
-/* Prices a shift roughly. Returns false if it does not fit in memory, or if too
- * many shifts were tried. */
+/* Prices a shift roughly. Returns false if the shift does not fit in memory, or
+ * if too many shifts have been tried already. */
 static bool try(struct shift_finder *finder, struct shift *shift)
 {
     const struct plan *plan = finder->what_if->plan;
@@ -64,8 +66,8 @@ static bool try(struct shift_finder *finder, struct shift *shift)
     return true;
 }
 
-/* Prices the shift as a plan, and stores the reason if the plan is not
- * allowed. */
+/* Makes and prices the complete plan after the shift. Stores the reason in
+ * shift->why_not if plan_check does not allow the plan. */
 static void judge(const struct shift_finder *finder, struct shift *shift)
 {
     const struct plan *now = finder->what_if->plan;
@@ -88,8 +90,8 @@ static void judge(const struct shift_finder *finder, struct shift *shift)
         shift->other_table = now->problem.tables[come[1].table].name;
 }
 
-/* Tries to move one piece to each of n GPUs and to swap it with their
- * pieces. */
+/* Tries to move one piece to each of n GPUs, and to swap it with each piece of
+ * these GPUs. */
 static void shift_piece(struct shift_finder *finder, size_t shard,
                         const struct ranked *gpus, uint32_t n)
 {
@@ -129,7 +131,7 @@ void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
         .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
     struct ranked *gpus = ARENA_NEW(arena, struct ranked, n), *order;
 
-    /* the other GPUs, sorted by the end of compute and backward
+    /* sort the other GPUs by the time when they finish compute and backward
      * communication */
     for (uint32_t r = 0; r < n; r++)
         gpus[r] = (struct ranked){r == gpu ? INFINITY

@@ -10,28 +10,32 @@ const char *const pipeline_names[] = {"sdd", "none", "prefetch", "semisync",
 const char *const step_part_names[] = {
     "input", "forward", "output", "gradient", "backward", "replicas", NULL};
 
-/* Terms, ordered so that each pipeline needs the first n_terms of them. A step
- * in chunks uses all terms. */
+/* Terms of the step time. They are ordered so that each pipeline needs only the
+ * first n_terms terms. A step in chunks uses all terms. */
 enum term {
     TERM_OUTPUT,
     TERM_REDUCE,
-    TERM_BACKWARD, /* includes the update of replicas, as TERM_TURN does */
+    /* backward pass and the update of replicas; TERM_TURN includes this update,
+     * too */
+    TERM_BACKWARD,
     TERM_INPUT,
-    /* Critical path between the input and the output exchange: permute, cache
-     * and lookups, less the phases that the pipeline runs ahead. */
+    /* Critical path between the input exchange and the output exchange:
+     * permute, cache and lookups. Does not include phases that the pipeline
+     * runs ahead of time, during an earlier step. */
     TERM_ON,
     TERM_PERMUTE,
-    TERM_TURN, /* a backward pass and the lookups of the next batch */
+    TERM_TURN, /* backward pass, and then the lookups of the next batch */
     TERM_CACHE,
-    TERM_ON_PART, /* TERM_ON with only the first chunk of the lookups */
+    /* like TERM_ON, but with only the first chunk of the lookups */
+    TERM_ON_PART,
     TERM_TURN_PART,
     N_TERMS
 };
 _Static_assert(N_TERMS == STEP_MAX_TERMS, "as the header says");
 
 static const struct {
-    /* Share of the sum of all phases below which the step cannot fall: 1 /
-     * (number of batches in flight). */
+    /* 1 / (number of batches in flight). The step takes at least this share of
+     * the sum of all phase times. */
     double share;
     unsigned n_terms;
 } pipelines[N_PIPELINES] = {
@@ -55,7 +59,8 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
     /* time between the input exchange and the lookups */
     const double before = (is_ahead ? 0 : phases_ms[PHASE_PERMUTE]) +
                           (fills_cache ? phases_ms[PHASE_CACHE] : 0);
-    /* replaced by look_up if there are several chunks */
+    /* time of the lookups in one chunk; look_up is their time in n_chunks
+     * chunks */
     const double forward = phases_ms[PHASE_FORWARD];
     const double look_up =
         forward > 0 ? forward + (step->n_chunks - 1) * step->look_up_ms : 0;
@@ -78,10 +83,11 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
     }
 }
 
-/* Returns the time until the last chunk of the outputs is exchanged, e(a) of
+/* Returns the time until the last chunk of the outputs is exchanged: e(a) of
  * core/step.h plus the cost of the overlap. `whole` is the term with all
- * lookups and `part` the one with only their first chunk. The overlapped time
- * costs a share overlap_cost[PHASE_OUTPUT] of itself. */
+ * lookups, and `part` is the same term with only the first chunk of the
+ * lookups. The cost of the overlap is overlap_cost[PHASE_OUTPUT] times the
+ * overlapped time. */
 static double exchanged_ms(const struct step *step, const double *most_ms,
                            enum term whole, enum term part)
 {
@@ -96,8 +102,8 @@ static double exchanged_ms(const struct step *step, const double *most_ms,
     return end_ms + step->overlap_cost[PHASE_OUTPUT] * hidden_ms;
 }
 
-/* Returns the delay that a phase causes by running at the same time as others,
- * which take rest_ms. */
+/* Returns the delay that a phase causes because it runs at the same time as
+ * other phases. The other phases take rest_ms. */
 static double aside_ms(const struct step *step, enum phase phase,
                        double phase_ms, double rest_ms)
 {

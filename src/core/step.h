@@ -7,43 +7,46 @@
 
 /*
  * The duration of one training step, computed from the time of each phase on
- * each rank and from the pipeline, which decides the phases that overlap.
+ * each rank and from the pipeline. The pipeline determines which phases
+ * overlap.
  *
  * An exchange (a collective, such as an all-to-all) starts when the last rank
  * arrives, and it ends on all ranks together. So the step time is a function of
- * a few terms. A term is a sum of phases of one rank, and only its largest
- * value over the ranks counts. The step time never falls if a term grows. A
- * search needs to know nothing more about a pipeline, and lower bounds of the
- * terms give a lower bound of the step.
+ * a few terms. A term is a sum of phase times of one rank, and only the largest
+ * value of each term over the ranks counts. The step time never falls if a term
+ * grows. This is all that a search needs to know about a pipeline. Lower bounds
+ * of the terms give a lower bound of the step time.
  */
 
-/* Phases of a step on one rank; times are in ms. The time of an exchange is the
- * time that the rank's own traffic would take. The largest of these times over
- * the ranks is how long the exchange takes on all of them. */
+/* Phases of a step on one rank; times are in ms. The time of an exchange on a
+ * rank is the time that the traffic of this rank alone would take. The exchange
+ * takes the largest of these times on every rank. */
 enum phase {
-    /* exchange: sends ids and lengths to the ranks that hold the rows */
+    /* exchange of ids and lengths: sends them to the ranks that hold the
+     * rows */
     PHASE_INPUT,
-    PHASE_PERMUTE, /* permutes the received ids into the order of the tables */
-    /* fetches rows into a cache. Only the prefetch pipeline has this phase; in
-     * the others it is part of PHASE_FORWARD. */
+    /* permutation of the received ids into the order of the tables */
+    PHASE_PERMUTE,
+    /* fetch of rows into a cache. A phase of its own only in PIPELINE_PREFETCH;
+     * in other pipelines it is part of PHASE_FORWARD. */
     PHASE_CACHE,
     PHASE_FORWARD,  /* lookups */
     PHASE_OUTPUT,   /* exchange of the looked-up vectors */
-    PHASE_GRADIENT, /* exchange of the gradients of these vectors */
+    PHASE_GRADIENT, /* exchange of the gradients of the looked-up vectors */
     PHASE_BACKWARD, /* backward pass with the optimizer update */
-    PHASE_REDUCE,   /* exchange: all-reduce of the gradients of replicas */
+    PHASE_REDUCE,   /* all-reduce (an exchange) of the gradients of replicas */
     PHASE_UPDATE,   /* optimizer update of replicas */
     N_PHASES
 };
 
-/* Training pipelines of TorchRec. The first is the default. */
+/* Training pipelines of TorchRec. PIPELINE_SDD is the default. */
 enum pipeline {
-    /* TrainPipelineSparseDist: the input of the next batch overlaps this
-     * batch's step */
+    /* TrainPipelineSparseDist: the input exchange of the next batch overlaps
+     * the step of this batch */
     PIPELINE_SDD,
-    PIPELINE_NONE, /* no overlap: one phase after the other */
-    /* PrefetchTrainPipelineSparseDist: like sdd, and the cache is filled one
-     * batch ahead */
+    PIPELINE_NONE, /* no overlap: the phases run one after the other */
+    /* PrefetchTrainPipelineSparseDist: like PIPELINE_SDD, but the cache is also
+     * filled for the next batch */
     PIPELINE_PREFETCH,
     /* TrainPipelineSemiSync: the lookups of the next batch overlap the dense
      * part and the backward pass of this batch */
@@ -52,17 +55,18 @@ enum pipeline {
 };
 extern const char *const pipeline_names[]; /* NULL-terminated */
 
-/* Parts of a step: the phases as reports and files group them. */
+/* Parts of a step: groups of phases, as reports and files show them. */
 enum step_part {
     STEP_INPUT, /* input exchange, permute, cache */
     STEP_FORWARD,
     STEP_OUTPUT,
     STEP_GRADIENT,
     STEP_BACKWARD,
-    STEP_REPLICAS, /* all-reduce and update */
+    STEP_REPLICAS, /* all-reduce and optimizer update of replicas */
     N_STEP_PARTS
 };
-extern const char *const step_part_names[]; /* "input" ... */
+/* names of the parts: "input" ... */
+extern const char *const step_part_names[];
 
 /* Measured time of one part of one step on one rank of a real job. */
 struct part_time {
@@ -74,27 +78,30 @@ struct part_time {
 
 struct step {
     enum pipeline pipeline;
-    /* >= 1. The lookups and the output exchange run in this many chunks, and
-     * the exchange of a chunk overlaps the lookups of the next one. */
+    /* Number of chunks, >= 1. The lookups and the output exchange run in
+     * n_chunks chunks, and the exchange of a chunk overlaps the lookups of the
+     * next one. */
     uint32_t n_chunks;
-    double dense_ms; /* forward and backward of the dense part of the model */
-    double chunk_ms; /* cost of each additional exchange: its latency */
-    /* cost of each additional lookup operation: its overhead */
+    /* time of forward and backward of the dense part of the model */
+    double dense_ms;
+    /* cost of each additional exchange, because of its latency */
+    double chunk_ms;
+    /* cost of each additional lookup operation, because of its overhead */
     double look_up_ms;
     /* Time that the host of a rank needs to queue the operations of one step;
      * 0: unknown. Hosts queue one step after the other, so with any pipeline
      * the step takes at least this long. */
     double host_ms;
-    /* Slowdown by overlap, per phase: the ms by which 1 ms of the phase delays
-     * the phases that run at the same time. 0: not at all. 1: as much as if the
-     * phases ran one after the other. */
+    /* Slowdown by overlap, per phase: number of ms by which 1 ms of the phase
+     * delays the phases that run at the same time. 0: no delay. 1: the same
+     * delay as if the phases ran one after the other. */
     double overlap_cost[N_PHASES];
 };
 
 #define STEP_MAX_TERMS 10
 
-/* Returns the larger value, or b if either is NaN. Faster than fmax, which
- * tests for NaN. */
+/* Returns the larger of a and b, or b if either of them is NaN. Faster than
+ * fmax, which tests for NaN. */
 static inline double max_of(double a, double b)
 {
     return a > b ? a : b;
@@ -107,9 +114,9 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms);
 /* Returns the step time from most_ms[step_n_terms], the largest value of each
  * term over the ranks. Assumes that the exchange of gradients takes as long as
- * the exchange of outputs. Leaves host_ms out: it is the same for each plan,
- * and a search should go on to reduce the time of the devices when they are
- * already faster than their host. */
+ * the exchange of outputs. Does not include host_ms, because it is the same for
+ * each plan. So a search continues to reduce the time of the devices when they
+ * are already faster than their host. */
 double step_ms(const struct step *step, const double *most_ms);
 
 /*
@@ -126,9 +133,10 @@ double step_ms(const struct step *step, const double *most_ms);
  *     t                     T_O / N, plus chunk_ms if N > 1
  *     a                     argument of e(): P, P + Q, B or 0
  *
- * T_I to B are the largest values over the ranks; (a + F / N) and (a + F) are
- * the largest sums of one rank. If N > 1, F includes the overhead of N - 1 more
- * lookup operations (look_up_ms each).
+ * T_I, T_O, T_G, T_A, P, Q and B are the largest values over the ranks. For
+ * (a + F / N) and (a + F), the sum is computed on each rank, and the largest
+ * sum counts. If N > 1, F includes the overhead of N - 1 additional lookup
+ * operations (look_up_ms for each).
  *
  *     C     = D + T_G + T_A
  *     e(a)  = max( (a + F / N) + N t, (a + F) + t )
@@ -140,18 +148,21 @@ double step_ms(const struct step *step, const double *most_ms);
  *     prefetch  max( C + e(B), T_I + P, Q, (T_I + e(P + Q) + C + B) / 3 )
  *     semisync  max( C + B, e(0), (C + e(B)) / 2, T_I + P )
  *
- * These are the steady states of a simulation of the ranks and their streams,
- * phase by phase (tests/unit/core/t_step.c). Three corrections follow:
+ * The formulas give the steady state of a simulation that runs the ranks and
+ * their streams phase by phase (tests/unit/core/t_step.c). Three corrections
+ * are applied to the result:
  *
- *   1. A phase that overlaps others adds overlap_cost times its own time, or
- *      times the duration of the others if that is less.
+ *   1. A phase that overlaps other phases adds to the step time: overlap_cost
+ *      times the duration of the phase or of the other phases, whichever is
+ *      shorter.
  *   2. The step is at least T_I + T_O + T_G + T_A, because all exchanges share
  *      the same links.
  *   3. The step is at least step->host_ms.
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);
-/* Sums the phases of one rank by part. */
+/* Fills parts_ms with the times of the parts of the step on one rank: for each
+ * part, the sum of its phases. */
 void step_parts(const double phases_ms[N_PHASES],
                 double parts_ms[N_STEP_PARTS]);
 /* Fills exposed_ms with the exposed time of each part: the amount by which the

@@ -86,6 +86,6 @@ enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,
                                  shard_traits[k].cuts_columns != cuts_columns ||
                                  shard_traits[k].is_replica != is_replica))
         k++;
-    assert(k < N_SHARD_KINDS); /* replicas are not cut */
+    assert(k < N_SHARD_KINDS); /* a replica is never cut */
     return shard_traits[k].kind;
 }

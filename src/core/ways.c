@@ -8,30 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of ways to list for whole tables, and for single pieces. */
+/* Number of ways that are listed for moving the whole table, and again for
+ * moving a single piece. */
 #define N_BEST 3u
-/* Number of pieces that are tried on other GPUs: those on the GPUs that finish
- * last. */
+/* Number of pieces of a table that are tried on other GPUs. The pieces on the
+ * GPUs that finish last are tried. */
 #define N_PIECES_TRIED 8u
-/* Largest number of GPUs or hosts to try a piece or a table on. */
+/* Largest number of GPUs or hosts on which a piece or a table is tried. */
 #define N_GPUS_TRIED 256u
 #define MAX_COLUMN_PIECES 16u
-/* Number of GPUs listed in the name of a way. */
+/* Largest number of GPUs that the name of a way lists. */
 #define N_LISTED 4u
 
-/* The search for ways of a table, or of all tables of its group, and their
- * shards in the given plan. */
+/* State of the search for ways to place a table, or all tables of its group.
+ * The members `whole` to `now` describe these tables and their shards in the
+ * given plan. */
 struct way_finder {
     struct ways *ways;
     struct what_if *what_if;
     const struct problem *problem;
     struct arena *arena;
-    struct shard *whole; /* [n_tables]: each table in one piece */
+    struct shard *whole; /* [n_tables]: each of the tables as one whole piece */
     size_t n_tables;
-    size_t *gone; /* [n_gone]: indices into the plan's shards */
+    /* [n_gone]: shards of the tables in the given plan, as indices into
+     * plan->shards */
+    size_t *gone;
     size_t n_gone;
-    enum shard_kind now; /* kind of these shards */
-    unsigned tried;      /* kinds that were tried, a mask */
+    enum shard_kind now; /* kind of the shards in the given plan */
+    unsigned tried;      /* mask of the shard kinds that were tried */
 };
 
 /* --- pricing a way --- */
@@ -83,11 +87,12 @@ static void add_way(struct way_finder *finder, const char *name,
 
 /* --- finding the ways --- */
 
-/* A candidate and its rough price. */
+/* A candidate for a way, and its rough price. */
 struct way_candidate {
     bool fits;
     double step_ms;
-    size_t option; /* index of a mover, or index of a shard of the plan */
+    /* index of a struct mover, or index of a shard of the plan */
+    size_t option;
     uint32_t device;
 };
 
@@ -105,15 +110,16 @@ static bool can_price(const struct way_finder *finder, unsigned kind)
     return (finder->what_if->oracle->kinds & kind) != 0;
 }
 
-/* Returns the edit that replaces all shards of the table or its group by
- * come[n]. */
+/* Returns the edit that replaces all shards of the table (or of its group) by
+ * the shards come[n]. */
 static struct edit cut(const struct way_finder *finder, struct shard *come,
                        size_t n)
 {
     return (struct edit){finder->gone, finder->n_gone, come, n};
 }
 
-/* Assigns the shards to n_devices devices from `first` on, in turn. */
+/* Assigns the shards in turn to the n_devices devices that begin with device
+ * `first`. */
 static void set_devices(struct shard *shards, size_t n, uint32_t first,
                         uint32_t n_devices)
 {
@@ -121,10 +127,10 @@ static void set_devices(struct shard *shards, size_t n, uint32_t first,
         shards[i].device = first + i % n_devices;
 }
 
-/* Returns the devices sorted by their compute time if the shards of the edit
- * were placed on them: [R], in the arena. Devices without enough memory come
- * last. A single call of what_if_step, with the shards on all devices at once,
- * gives all compute times. */
+/* Returns an array [R] of the devices in the arena, sorted by the compute time
+ * that each device would have with the shards of the edit. Devices without
+ * enough memory come last. A single call of what_if_step computes all these
+ * compute times: it places the shards on all devices at once. */
 static const struct way_candidate *rank_devices(const struct way_finder *finder,
                                                 struct edit edit)
 {
@@ -154,13 +160,15 @@ static const struct way_candidate *rank_devices(const struct way_finder *finder,
 }
 
 /* Shards that may move together from one place to another. A place is a device
- * or a host. The shards are all tables of a group made whole, one piece, or row
- * blocks. */
+ * or a host. The shards are either all tables of a group, each table whole, or
+ * one piece, or row blocks. */
 struct mover {
-    struct edit edit; /* the devices of edit.come are still to be set */
-    /* place to leave out, because the shards are there; UINT32_MAX: none */
+    /* edit that moves the shards; the devices in edit.come are not yet set */
+    struct edit edit;
+    /* place that is left out, because the shards are on it already; UINT32_MAX:
+     * no place */
     uint32_t but;
-    uint32_t place_size; /* number of devices of a place */
+    uint32_t place_size; /* number of devices of each place */
 };
 
 static const char *place_name(const struct way_finder *finder,
@@ -182,9 +190,10 @@ static const char *place_name(const struct way_finder *finder,
                         shard->col_begin, shard->col_end, device);
 }
 
-/* Adds the n_best ways among all places of these movers. Tries each mover on
- * the devices with the least compute time after the move. For hosts, the
- * slowest device with one block counts. */
+/* Adds the n_best ways among all places of the movers. Tries each mover on the
+ * places with the least compute time after the move. The compute time of a host
+ * is the compute time of its slowest device, with one row block on each
+ * device. */
 static void find_places(struct way_finder *finder, const struct mover *movers,
                         size_t n_movers, size_t n_best)
 {
@@ -239,7 +248,7 @@ static void find_whole(struct way_finder *finder)
         find_places(finder, &mover, 1, N_BEST);
 }
 
-/* Finds ways that move one piece of a cut table to another GPU. Starts with the
+/* Finds ways that move one piece of a cut table to another GPU. Begins with the
  * pieces on the GPUs that finish last. */
 static void find_moves(struct way_finder *finder)
 {
@@ -262,8 +271,8 @@ static void find_moves(struct way_finder *finder)
                                    .step_ms = -plan->devices[r].compute_ms -
                                               plan->devices[r].bwd_comm_ms};
     }
-    /* If rows are cut over all ranks or over the ranks of a host, a single
-     * block has no other place. */
+    /* If rows are cut over all ranks or over the ranks of a host, a single row
+     * block cannot move to another device. */
     if (is_tied ||
         !(shard_cuts_rows(finder->now) || shard_cuts_columns(finder->now)))
         return;
@@ -276,8 +285,9 @@ static void find_moves(struct way_finder *finder)
     find_places(finder, movers, n, N_BEST);
 }
 
-/* Finds ways with even column pieces of an allowed width, placed on the devices
- * with the least compute time after the change. */
+/* Finds ways that cut the table into column pieces of equal, allowed width.
+ * Places the pieces on the devices with the least compute time after the
+ * change. */
 static void find_columns(struct way_finder *finder)
 {
     const struct table *table = &finder->problem->tables[finder->ways->table];
@@ -316,8 +326,8 @@ static void find_columns(struct way_finder *finder)
     }
 }
 
-/* Cuts the table into equal row blocks over n devices, the last one shorter. If
- * there are too few rows, makes fewer blocks. */
+/* Cuts the table into equal row blocks over n devices; the last block may be
+ * shorter. If the table has too few rows, makes fewer than n blocks. */
 static struct edit cut_rows(const struct way_finder *finder, struct shard *come,
                             uint32_t n)
 {
@@ -336,9 +346,9 @@ static struct edit cut_rows(const struct way_finder *finder, struct shard *come,
     return cut(finder, come, n_come);
 }
 
-/* Finds ways with row blocks over all GPUs and over the best host, and the
- * replicated way. If rows are cut by ranks, a sequence table is only cut over
- * all GPUs, as in TorchRec. */
+/* Finds three ways: row blocks over all GPUs, row blocks over the best host,
+ * and replicas. If the problem has ROW_CUT_RANKS, a sequence table is only cut
+ * over all GPUs, as in TorchRec. */
 static void find_spread(struct way_finder *finder)
 {
     uint32_t n = finder->problem->cluster.n_devices;
@@ -366,8 +376,8 @@ static void find_spread(struct way_finder *finder)
     add_way(finder, "replicated", cut(finder, come, n));
 }
 
-/* Adds an entry with the reason for each shard kind without a way: "not in
- * rows". */
+/* Adds an entry such as "not in rows" for each shard kind without a way, with
+ * the reason why there is no way. */
 static void tell_untried(struct way_finder *finder)
 {
     static const struct {

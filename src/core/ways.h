@@ -4,52 +4,57 @@
 
 #include "core/what_if.h"
 
-/* Alternative ways to place one table of a plan: whole on another GPU, one of
- * its pieces on another GPU, in columns, in rows, or replicated. The rest of
- * the plan stays as it is. Each way is a plan that is priced and checked like
- * any other. */
+/* Alternative ways to place one table of a plan: the whole table on another
+ * GPU, one of its pieces on another GPU, cut by columns, cut by rows, or
+ * replicated. The rest of the plan stays as it is. For each way there is a
+ * complete plan, which is priced and checked like any other plan. */
 
 struct way {
-    const char *name; /* "whole on GPU 3", in the arena */
-    double total_ms;  /* step time; NAN if the cost model cannot price it */
-    /* change of the step time from the given plan; NAN if not priced */
+    const char *name; /* name such as "whole on GPU 3", in the arena */
+    /* step time; NAN if the cost model cannot price the way */
+    double total_ms;
+    /* step time minus the step time of the given plan; NAN if not priced */
     double change_ms;
-    bool is_allowed; /* result of plan_check */
+    bool is_allowed; /* true: plan_check accepts the plan */
     /* reason why the way is not allowed, one short sentence in the arena; or
      * NULL */
     const char *why_not;
-    struct plan plan; /* the plan, if it is priced */
+    /* complete plan with the table placed in this way, if it is priced */
+    struct plan plan;
 };
 
 #define MAX_WAYS 16
 struct ways {
     uint32_t table;
-    double without_ms; /* step time without the table and its group */
-    /* [n + n_untried]: n ways, then one entry with the reason for each shard
-     * kind without a way. */
+    /* step time of the plan without the table and its group */
+    double without_ms;
+    /* [n + n_untried]: first n ways, then n_untried entries. Each of the
+     * n_untried entries stands for a shard kind without a way, and its why_not
+     * is the reason. */
     struct way ways[MAX_WAYS + N_SHARD_KINDS];
     size_t n, n_untried;
 };
 
 /*
- * Finds the ways to place a table.
+ * Finds the ways to place a table:
  *
- *   - Whole on another GPU, and one piece on another GPU: lists the three best
- *     of each, with those that fit in memory first. With more than 256 GPUs,
- *     tries only those with the least compute time after the change.
+ *   - Whole table on another GPU: lists the three best GPUs.
+ *   - One piece on another GPU: lists the three best moves.
  *   - Columns: even pieces on the GPUs with the least compute time after the
  *     change.
  *   - Rows: over all GPUs, and over the GPUs of the best host.
  *   - Replicated.
  *
- * Leaves out the way in which the plan has the table already.
+ * In the first two lists, ways that fit in memory come first. With more than
+ * 256 GPUs, only the GPUs with the least compute time after the change are
+ * tried. Leaves out the way in which the plan has the table already.
  */
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena);
-/* Returns true if tables a and b must be placed together: they are one table,
- * or in one group. */
+/* Returns true if tables a and b must be placed together: a and b are the same
+ * table, or they are in the same group. */
 bool ways_share(const struct problem *problem, uint32_t a, uint32_t b);
-/* Returns the cheapest way that is allowed, or NULL. */
+/* Returns the cheapest way that is allowed, or NULL if no way is allowed. */
 const struct way *ways_best(const struct ways *ways);
 
 #endif

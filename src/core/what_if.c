@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Sums the vectors of each device, table by table in canonical order. So the
- * sums have the same bits for any order of the table list. */
+/* Sums the vectors of the shards of each device, table by table in canonical
+ * order. So the sums have the same bits for any order of the table list. */
 static void sum_up(struct what_if *what_if)
 {
     const struct plan *plan = what_if->plan;
@@ -40,7 +40,8 @@ static void sum_up(struct what_if *what_if)
     mem_free(order);
 }
 
-/* Returns true if two shards are the same piece on any devices. */
+/* Returns true if two shards are the same piece of a table. Ignores their
+ * devices. */
 static bool are_same_piece(const struct shard *a, const struct shard *b)
 {
     return a->table == b->table && a->kind == b->kind &&
@@ -53,8 +54,8 @@ static bool begins_run(const struct shard *shards, size_t i)
     return !i || !are_same_piece(&shards[i - 1], &shards[i]);
 }
 
-/* Fills vectors[n][width]. Embeds a run of equal pieces, such as the replicas
- * of a table, once. */
+/* Fills vectors[n][width] with the embeddings of n shards. Embeds a run of
+ * equal pieces, such as the replicas of a table, only once. */
 static void embed(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *vectors)
 {
@@ -155,7 +156,7 @@ const double *what_if_without(const struct plan *plan,
     return step_ms;
 }
 
-/* Checks only devices that get a shard. */
+/* Checks only the devices that get a shard by the edit. */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit)
 {
     const struct plan *plan = what_if->plan;

@@ -5,9 +5,10 @@
 #include "core/plan.h"
 
 /* The price of a plan after some of its shards are replaced. An edit removes
- * shards and adds shards. what_if_step prices an edit in O(R) and one comm,
- * fast enough to rank thousands of edits. what_if_apply makes a complete,
- * priced plan of it. The two prices agree except for rounding. */
+ * shards and adds shards. what_if_step prices an edit in O(R) time and one call
+ * of the oracle's comm, fast enough to rank thousands of edits. what_if_apply
+ * makes a complete, priced plan with the edit. The step times of both functions
+ * agree except for rounding. */
 
 struct edit {
     /* [n_gone]: shards to remove, as indices into the plan's shards */
@@ -18,17 +19,19 @@ struct edit {
 };
 
 struct what_if {
-    /* Not owned. Its shards must be sorted, and what_if_fits needs its memory
-     * counted. */
+    /* The plan to edit, not owned. Its shards must be sorted. For what_if_fits,
+     * its memory must be counted (plan_count_memory). */
     const struct plan *plan;
     const struct oracle *oracle; /* not owned */
-    struct arena arena;          /* owned; holds the arrays below */
+    struct arena arena;          /* owned; holds the arrays of this struct */
     /* [n_shards][width]: embedding of each shard */
     double *vectors;
-    double *sums; /* [R][width]: sums of these by device */
-    /* [R]: bytes that the devices that get a shard use after the edit */
+    double *sums; /* [R][width]: sum of the vectors of each device's shards */
+    /* [R]: bytes that a device uses after the edit, valid for devices that get
+     * a shard */
     uint64_t *edited_bytes;
-    /* Result of the last what_if_step: [R] each, and step_sums [R][width]. */
+    /* Results of the last call of what_if_step: the three times are [R], and
+     * step_sums is [R][width]. */
     double *compute_ms, *bwd_comm_ms, *fwd_comm_ms, *step_sums;
 };
 
@@ -37,21 +40,23 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
 void what_if_release(struct what_if *what_if);
 
 /* Returns the step time of the plan with this edit, or INFINITY if the oracle
- * gives no finite one. The parts per GPU are in *what_if until the next call.
- * The oracle must be able to price the kinds of the shards. */
+ * predicts no finite step time. Stores the times of each GPU in *what_if, where
+ * they stay until the next call. The oracle must be able to price the kinds of
+ * the added shards. */
 double what_if_step(struct what_if *what_if, const struct edit *edit);
 
-/* Returns the step time of a plan without each table, as what_if_step gives it:
- * [n_tables], in the arena. */
+/* Returns an array [n_tables] in the arena: for each table, the step time of
+ * the plan without this table, computed by what_if_step. */
 const double *what_if_without(const struct plan *plan,
                               const struct oracle *oracle, struct arena *arena);
 
-/* Returns true if each GPU that gets a shard has enough memory. O(shards of the
- * edit). */
+/* Returns true if each GPU that gets a shard by the edit has enough memory for
+ * it. Takes O(n_gone + n_come) time. */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit);
 
-/* Makes the plan with this edit, in the arena: kinds derived, priced, but not
- * checked by plan_check. ERR_INPUT as for plan_price. */
+/* Fills *out with the plan after this edit, in the arena. Sets the kinds of the
+ * shards and prices the plan, but does not check it by plan_check. Returns
+ * ERR_INPUT if plan_price returns ERR_INPUT. */
 int what_if_apply(struct plan *out, const struct what_if *what_if,
                   const struct edit *edit, struct arena *arena,
                   struct err *err) MUST_CHECK;
