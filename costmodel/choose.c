@@ -9,47 +9,52 @@
 #include <math.h>
 
 /*
- * Numbers of folds.
+ * Limits for the number of folds in cross-validation.
  *
- * SAMPLES_IN_FOLDS is folds times samples, so that a choice costs about the
- * same amount of training for any number of samples. MOST_FOLDS limits the
- * folds; more would not help.
+ * SAMPLES_IN_FOLDS is folds times samples, so that choosing a kind of model
+ * takes about the same amount of training for any number of samples. MOST_FOLDS
+ * is the largest number of folds; more would not help.
  *
  * Intervals need many folds (Hastie et al., Elements of Statistical Learning,
  * 7.10). With ten folds a net learns from nine tenths of the samples, and has
  * larger errors than the final net. On a simulated GPU, the 90 % intervals held
- * 95 % of the samples (200 samples, median of five seeds). With `correction`
- * they hold 92 %.
+ * 95 % of the samples (200 samples, median of five seeds). After the correction
+ * by `correction()` they hold 92 %.
  */
 #define SAMPLES_IN_FOLDS 2000
 #define MOST_FOLDS 10
-/* With more samples, there is one fold: the validation side. */
+/* If there are more samples than this, there is one fold: the validation side
+ * of the split. */
 #define MOST_FOLDED 500
-/* Largest ratio of mean errors at which a simpler kind is preferred to the
- * best. */
+/* Largest ratio of mean errors at which a simpler kind of model is preferred to
+ * the best kind. */
 #define TOLERATED 1.1
 
-/* A cross-validation: the samples that kinds are judged by, and the predictions
- * of each kind. */
+/* A cross-validation: the samples by which kinds of models are judged, and the
+ * predictions of each kind. */
 struct trial {
     const struct train_options *options;
-    struct sample *known; /* [n], without held-out samples */
+    struct sample *known; /* [n], all samples except held-out ones */
     size_t n;
     bool has_nets;
     uint64_t n_folds;
-    const struct sample **judged;     /* [n_judged], in the order of folds */
-    double *ms;                       /* [n_judged], measured */
-    double *predicted[N_MODEL_KINDS]; /* [n_judged], predicted */
-    /* Sums over folds: mean error of the fold's model on all samples, times the
-     * number of samples in the fold. */
+    /* [n_judged], the samples that kinds are judged by, in the order of
+     * folds. */
+    const struct sample **judged;
+    double *ms; /* [n_judged], measured times */
+    /* [n_judged], times predicted by each kind. */
+    double *predicted[N_MODEL_KINDS];
+    /* For each kind of model, a sum over folds. A fold adds the mean error of
+     * its model on all samples, times the number of samples in the fold. */
     double all_mape[N_MODEL_KINDS];
-    size_t n_judged; /* number so far, for the kind that is being tried */
+    /* Number of judged samples so far, for the kind that is being tried. */
+    size_t n_judged;
 };
 
 /* Returns true if a sample is in a fold. Folds consist of cases, not of
- * samples: a case that was measured in several settings is in one fold.
- * Held-out cases, the last of each ten, are skipped in the numbering. If there
- * is only one fold, it is the validation side. */
+ * samples: a case that was measured in several settings is in one fold. Only
+ * cases that are not held out are numbered (the last of each ten is held out).
+ * If there is only one fold, it is the validation side of the split. */
 static bool is_in_fold(const struct trial *trial, const struct sample *sample,
                        uint64_t fold)
 {
@@ -58,9 +63,9 @@ static bool is_in_fold(const struct trial *trial, const struct sample *sample,
     return (sample->case_idx - sample->case_idx / 10) % trial->n_folds == fold;
 }
 
-/* Returns true if the other folds have enough samples to validate a net. If
- * there are few cases in many settings, all validation samples may be in one
- * fold. */
+/* Returns true if the samples outside this fold suffice to validate a net. They
+ * may not suffice if there are few cases in many settings, since one fold may
+ * then hold all validation samples. */
 static bool leaves_enough(const struct trial *trial, uint64_t fold)
 {
     size_t n_left = 0;
@@ -71,17 +76,18 @@ static bool leaves_enough(const struct trial *trial, uint64_t fold)
     return n_left >= TRAIN_MIN_VALIDATION;
 }
 
-/* Returns true if kinds are judged by this sample. Samples of single tables do
- * not count: they are measured to be added up, and no real device holds a
- * single table. */
+/* Returns true if kinds of models are judged by this sample. Samples of single
+ * tables do not count: they are measured to be added up, and no real device
+ * holds a single table. */
 static bool is_judge(const struct sample *sample)
 {
     return sample->kind != SAMPLE_SINGLE && sample_is_known(sample);
 }
 
-/* Evaluates the model on all samples that count. Appends its predictions for
- * the fold to those for earlier folds. Returns its mean error on all samples,
- * including those that it learned from. */
+/* Evaluates a model on all samples that kinds are judged by. Appends its
+ * predictions for the samples of the fold to the predictions for earlier folds.
+ * Returns its mean error on all samples, including the samples that it learned
+ * from. */
 static double ask(struct trial *trial, const struct model *model, uint64_t fold,
                   struct arena *arena)
 {
@@ -108,9 +114,9 @@ static double ask(struct trial *trial, const struct model *model, uint64_t fold,
     return mape;
 }
 
-/* Trains a model of this kind on the other folds and evaluates it, unless too
- * few samples are left. A pure net needs the validation side for its training,
- * even if that is the fold. */
+/* Trains a model of this kind on the samples outside the fold, and evaluates
+ * it. Does nothing if too few samples are outside. A net without a roofline
+ * needs the validation side for its training, even if that side is the fold. */
 static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
                     struct err *err)
 {
@@ -148,8 +154,9 @@ static int try_kind(struct trial *trial, struct error_list *choice,
     return 0;
 }
 
-/* Returns the simplest kind whose error differs from the best one only by
- * chance. Kinds are numbered from the simplest on. */
+/* Returns the simplest kind of model whose error differs from the least error
+ * only by chance. Kinds are numbered in order of complexity, beginning with the
+ * simplest. */
 static enum model_kind best_kind(const struct trial *trial,
                                  const struct error_list *choice)
 {
@@ -173,23 +180,23 @@ static enum model_kind best_kind(const struct trial *trial,
 /*
  * Returns the factor that corrects errors from cross-validation for the smaller
  * training sets. The folds' models saw fewer samples than the final model, so
- * their errors are larger. The correction is the difference of the errors on
- * all samples, seen and unseen:
+ * their errors are larger. The correction is the difference between the two
+ * models' errors on all samples ("all"), seen and unseen:
  *
  *   corrected = cross-validated + all by the model - all by the folds' models
  *
  * (Burman, "A comparative study of ordinary cross-validation, v-fold
  * cross-validation and the repeated learning-testing methods", Biometrika 76
- * (1989)). The factor is at least a half, as a fold leaves half of the samples
- * or more.
+ * (1989)). The factor is at least a half, because at least half of the samples
+ * are outside a fold.
  */
 static double correction(struct trial *trial, const struct errors *errors,
                          const struct model *model, struct arena *arena)
 {
     const double folds_mape =
         trial->all_mape[model_kind(model)] / (double)trial->n_judged;
-    /* No sample is in the fold with the number n_folds, so nothing is
-     * appended. */
+    /* No sample is in a fold with the number n_folds, so `ask` appends no
+     * prediction. */
     const double less = folds_mape - ask(trial, model, trial->n_folds, arena);
 
     return errors->mape > 0 ? fmax(1 - less / errors->mape, 0.5) : 1;
@@ -212,9 +219,9 @@ static void collect(struct trial *trial, const struct sample *samples, size_t n,
                      : trial->n > MOST_FOLDED ? 1
                                               : SAMPLES_IN_FOLDS / trial->n;
     trial->n_folds = min_u64(trial->n_folds, MOST_FOLDS);
-    /* Every ninth case in the numbering of is_in_fold is for validation. With a
-     * multiple of three folds, these cases would all fall into a third of the
-     * folds. */
+    /* In the numbering of is_in_fold, every ninth case is for validation. If
+     * the number of folds were a multiple of three, all validation cases would
+     * be in a third of the folds. */
     trial->n_folds -= trial->n_folds % 3 == 0;
     for (uint64_t fold = 0; trial->n_folds > 1 && fold < trial->n_folds; fold++)
         trial->has_nets = trial->has_nets && leaves_enough(trial, fold);
@@ -247,7 +254,8 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
         goto out;
     model->choice = choice;
     model->training.n_folds = trial.n_folds;
-    /* With one fold, its samples have already chosen the epoch. */
+    /* If there is one fold, it is the validation side, whose samples have
+     * already chosen the epoch. */
     if (trial.n_folds > 1)
         model->intervals = intervals_make(
             "samples by cross-validation", trial.judged, trial.ms,

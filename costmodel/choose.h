@@ -11,22 +11,22 @@
  * is chosen.
  */
 
-/* Least number of samples, without held-out ones, to try a net. With fewer
- * samples a fitted roofline is better, and the validation result would be
- * chance. */
+/* Least number of samples from which a net is tried; held-out samples are not
+ * counted. With fewer samples a fitted roofline is better, and the validation
+ * result of a net would be chance. */
 #define CHOOSE_MIN_NET 100
-/* Least number of these samples that are on the validation side. */
+/* Least number of samples on the validation side for a net to be tried. */
 #define CHOOSE_MIN_NET_VALIDATION 10
 
-/* Chooses a kind and trains a model of it as train_fit does; options->kind is
- * ignored. Fills model->choice. With more than one fold it also fills the
- * intervals. Call gemm_init first. */
+/* Chooses a kind of model and trains a model of this kind by train_fit();
+ * options->kind is ignored. Fills model->choice. With more than one fold it
+ * also fills the intervals. Call gemm_init first. */
 int train_choose(struct model *model, const struct sample *samples, size_t n,
                  const struct train_options *options, struct arena *arena,
                  struct err *err) MUST_CHECK;
 
 /* Returns a text such as ", judged by 10-fold cross-validation on 18 samples",
- * in the arena; "" if the kind was given. */
+ * in the arena. The text is "" if the caller gave the kind of model. */
 const char *choice_text(const struct model *model, struct arena *arena);
 
 #endif

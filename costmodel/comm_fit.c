@@ -9,24 +9,28 @@
 #include <string.h>
 
 #define N_FOLDS 10
-/* Number of reweightings by 1 / max(residual, SMALL_RESIDUAL). The result lies
- * between least squares and least absolute errors. */
+/* Number of reweightings in a fit. Each one weights a point by 1 /
+ * max(residual, SMALL_RESIDUAL). The fitted curve lies between least squares
+ * and least absolute errors. */
 #define N_REWEIGHTINGS 15
 #define SMALL_RESIDUAL 0.03
-/* Weight of the smoothness penalty: the square of the second differences of the
- * knots' times, each divided by its guess. It only matters between samples that
- * are far apart. */
+/* Weight of the smoothness penalty in the fit of a curve. The penalty is the
+ * sum of squared second differences of the times at the knots; each time is
+ * divided by its guess. The penalty only matters between samples that are far
+ * apart. */
 #define SMOOTHNESS 1e-3
-/* Relative improvement that more knots, or the other form, must reach. */
+/* Relative improvement of the error that justifies more knots, or a change to
+ * the other enum comm_form. */
 #define WORTH_FRAC 0.03
 #define POINTS_A_KNOT 3
-/* Least number of exchanges from which on the other form may be chosen. In
- * tests with only 4 to 14 exchanges (copies inside a host), the form that
- * cross-validation chose had errors that were 2 to 22 % larger. */
+/* Least number of exchanges from which on cross-validation may choose between
+ * the two rules of enum comm_form. In tests with only 4 to 14 exchanges (copies
+ * inside a host), the rule that cross-validation chose had errors that were 2
+ * to 22 % larger. */
 #define MIN_MEASURED 20
 /*
- * Prior for the growth of a curve, for everything that the measured curves do
- * not determine.
+ * Prior for the growth of the time of an exchange with ranks and hosts. It
+ * decides whatever the measured curves do not determine.
  *
  *   GROWTH_PULL  weight of the prior, relative to a measured curve
  *   RANK_RISE    growth of the latency with each rank, as a fraction of the
@@ -39,15 +43,15 @@
 #define GROWTH_PULL 1e-4
 #define RANK_RISE 0.02
 #define HOSTS_RISE 0.294
-/* Least number of samples to predict others from. With two samples, a line
- * always fits, right or wrong. */
+/* Least number of samples from which other samples are predicted. A line always
+ * fits two samples, right or wrong. */
 #define MIN_OTHERS 3
-/* Ratio from which on a load is uneven: bytes of the busiest port over its even
- * share. */
+/* Ratio from which on a load is uneven: the bytes of the busiest port, divided
+ * by the bytes that it would have in an even load. */
 #define UNEVEN 1.05
 
-/* Kinds of exchanges, the most direct measurement first, and the form that
- * usually decides. */
+/* Kinds of exchanges, the most direct measurement first, and the rule of enum
+ * comm_form that each kind uses by default. */
 static const struct {
     const char *kind;
     enum comm_form form;
@@ -60,23 +64,26 @@ static const struct {
 };
 #define N_WITNESSES (sizeof(witnesses) / sizeof(witnesses[0]))
 
-/* Numbers of knots to try. Two knots are alpha + bytes / bandwidth. */
+/* Numbers of knots that a fit tries. A curve with two knots is the line alpha +
+ * bytes / bandwidth. */
 static const uint32_t knot_choices[] = {2, 4, 6, 9, 12, 16, 20, 26, 32};
 #define N_KNOT_CHOICES (sizeof(knot_choices) / sizeof(knot_choices[0]))
 
 struct comm_point {
     double bytes, us;
     unsigned fold;
-    /* Index of the next knot, and position on the way to it (0 to 1). */
+    /* Interval of the curve that holds the point: index of the knot at its end,
+     * and position of the point in it (0 to 1). */
     uint32_t knot;
     double share;
 };
 
-/* All samples of one kind, ranks and hosts, with the bytes of one form. */
+/* Points of all samples with one kind, one number of ranks and one number of
+ * hosts. Their bytes are counted by one rule of enum comm_form. */
 struct points {
     struct comm_point *items; /* owned */
     size_t n;
-    double low, high; /* least and most bytes */
+    double low, high; /* least and most bytes of a point */
 };
 
 static bool is_like(const struct comm_sample *a, const struct comm_sample *b)
@@ -91,9 +98,9 @@ static bool is_usable(const struct comm_sample *sample)
            isfinite(sample->time.median_ms) && sample->time.median_ms > 0;
 }
 
-/* Returns the bytes that decide the time. A port does not carry the bytes that
- * stay on its rank; across hosts it does not carry those that stay on its
- * host. */
+/* Returns the bytes that determine the time of an exchange. A port does not
+ * carry the bytes that stay on its rank. In an exchange across hosts it does
+ * not carry the bytes that stay on its host. */
 static double bytes_by(enum comm_form form, const struct comm_sample *sample)
 {
     double hosts = sample->n_hosts > 1 ? sample->n_hosts : 1;
@@ -104,7 +111,8 @@ static double bytes_by(enum comm_form form, const struct comm_sample *sample)
     return (double)sample->max_bytes * (1 - near);
 }
 
-/* Returns the fold of a load. It does not depend on the other samples. */
+/* Returns the cross-validation fold of a load, which does not depend on the
+ * other samples. */
 static unsigned fold_of(const struct comm_sample *sample)
 {
     return (unsigned)(mix64(sample->total_bytes * 31 + sample->max_bytes) %
@@ -134,10 +142,10 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
     return points;
 }
 
-/* Places the knots: bytes[0] = 0, the others from the least to the most bytes,
- * evenly spaced in the logarithm. The guess for a knot is the time of the
- * nearest point. Also finds the position of each point between the knots, once
- * for all fits. */
+/* Places the knots of a curve: one at bytes[0] = 0, the others from the least
+ * to the most bytes, evenly spaced in the logarithm. The guessed time of a knot
+ * is the time of the nearest point. Also finds the position of each point
+ * between the knots, once for all fits. */
 static void place_knots(struct comm_curve *guess, struct points *points,
                         uint32_t n_knots)
 {
@@ -166,10 +174,10 @@ static void place_knots(struct comm_curve *guess, struct points *points,
     }
 }
 
-/* Performs one step of reweighted least squares for the times at the knots,
- * relative to their guesses. A negative latency is set to 0 and the other times
- * are fitted again. This lowers the median error for four exchanges of a host
- * from 28 to 24 %. */
+/* Performs one step of reweighted least squares for the times at the knots of a
+ * curve, relative to their guesses. If the fitted latency is negative, it is
+ * set to 0 and the other times are fitted again. This second fit lowers the
+ * median error for four exchanges of a host from 28 to 24 %. */
 static void refine(struct comm_curve *curve, const struct points *points,
                    const double *guess, int without_fold, bool has_latency)
 {
@@ -200,8 +208,9 @@ static void refine(struct comm_curve *curve, const struct points *points,
         curve->us[k] = b[k] * guess[k];
 }
 
-/* Fits a curve to all points outside a fold (-1: to all points). The points'
- * positions refer to the knots of `guess`. */
+/* Fits a curve to all points outside a cross-validation fold, or to all points
+ * if the fold is -1. The positions of the points refer to the knots of
+ * `guess`. */
 static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
                       const struct points *points, int without_fold)
 {
@@ -221,7 +230,8 @@ static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
             return false;
         curve->us[k] = fmax(curve->us[k], curve->us[k - 1]);
     }
-    /* The last line is extended to larger sizes, so it has to rise. */
+    /* Sizes beyond the last knot are extrapolated by the last line, so the last
+     * line has to rise. */
     while (curve->n_knots > 2 &&
            curve->us[curve->n_knots - 1] <= curve->us[curve->n_knots - 2])
         curve->n_knots--;
@@ -229,8 +239,9 @@ static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
            curve->us[curve->n_knots - 1] > curve->us[curve->n_knots - 2];
 }
 
-/* Returns the mean relative error on held-out folds. Each error counts at most
- * 1. INFINITY if some fold cannot be fitted. */
+/* Returns the mean relative error of fitted curves on held-out folds. The error
+ * of one point counts at most 1. Returns INFINITY if some fold cannot be
+ * predicted. */
 static double validate(struct points *points, uint32_t n_knots)
 {
     struct comm_curve guess = {0}, curve;
@@ -250,11 +261,13 @@ static double validate(struct points *points, uint32_t n_knots)
     return sum / (double)points->n;
 }
 
-/* Returns the number of knots with the least error; a smaller number that is
- * hardly worse is preferred. *error is INFINITY if no number can be fitted. */
+/* Returns the number of knots with the least error on held-out folds. A smaller
+ * number is preferred if its error is hardly larger. Sets *error to INFINITY if
+ * no curve can be fitted. */
 static uint32_t choose_knots(struct points *points, double *error)
 {
-    /* With too few points to hold any out: a line through all of them. */
+    /* If there are too few points to hold any out, the curve is a line through
+     * all points. */
     uint32_t best = 2;
 
     *error = INFINITY;
@@ -272,9 +285,9 @@ static uint32_t choose_knots(struct points *points, double *error)
     return best;
 }
 
-/* Fits the samples of the group of `like` by one form. *error is the mean error
- * on held-out folds. Returns the number of samples, or 0 if they cannot be
- * fitted. */
+/* Fits a curve to the samples of the group of `like`, with their bytes counted
+ * by one rule of enum comm_form. Sets *error to the mean error on held-out
+ * folds. Returns the number of samples, or 0 if they cannot be fitted. */
 static size_t fit_group(struct comm_curve *curve, double *error,
                         const struct comm_sample *samples, size_t n,
                         const struct comm_sample *like, enum comm_form form)
@@ -301,8 +314,9 @@ bool comm_fit_is_new_group(const struct comm_sample *samples, size_t i)
     return true;
 }
 
-/* Fits every group of a kind by one form. *error is the mean error over all
- * their samples. Returns the number of samples. */
+/* Fits a curve to every group of one kind of exchange, with bytes counted by
+ * one rule of enum comm_form. Sets *error to the mean error over all samples of
+ * the groups. Returns the number of samples. */
 static size_t fit_kind(struct comm_fit *fit, const char *kind,
                        enum comm_form form, const struct comm_sample *samples,
                        size_t n, double *error)
@@ -328,8 +342,9 @@ static size_t fit_kind(struct comm_fit *fit, const char *kind,
     return n_points;
 }
 
-/* Fits by the usual form. The other form replaces it if there are enough
- * exchanges and it predicts clearly better. */
+/* Fits curves to one kind of exchange by its default rule of enum comm_form.
+ * The other rule is used instead if there are enough exchanges and it predicts
+ * clearly better. */
 static size_t fit_best_form(struct comm_fit *fit, size_t witness,
                             const struct comm_sample *samples, size_t n)
 {
@@ -362,7 +377,8 @@ bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
     return false;
 }
 
-/* Returns the dissimilarity of two numbers: the larger over the smaller. */
+/* Returns the ratio of two numbers, the larger over the smaller, as a measure
+ * of their dissimilarity. */
 static double unlikeness(double a, double b)
 {
     return a > 0 && b > 0 ? fmax(a / b, b / a) : 1;
@@ -370,13 +386,13 @@ static double unlikeness(double a, double b)
 
 /* Returns the factor by which y changes between x = from and x = to, given n
  * points (x, y) with x > 0 and y >= 0. Fits a line by least squares of the
- * relative error. A weak prior pulls its slope to `rise` times its start; the
- * prior only matters if the points do not determine the slope. The line neither
- * starts below 0 nor falls. */
+ * relative error. A weak prior pulls the slope of the line to `rise` times its
+ * start; the prior only matters if the points do not determine the slope. The
+ * line neither starts below 0 nor falls. */
 static double growth(const double *x, const double *y, size_t n, double rise,
                      double from, double to)
 {
-    /* Start and slope of the line. */
+    /* line[] is the start and the slope of the fitted line. */
     double a[4] = {0}, line[2] = {0}, most = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -395,16 +411,16 @@ static double growth(const double *x, const double *y, size_t n, double rise,
     return (line[0] + line[1] * to) / (line[0] + line[1] * from);
 }
 
-/* Returns the variable in which the time of a byte is linear: log2 of the
- * number of hosts, or inside a host of the number of ranks. (The latency is
- * linear in the ranks.) */
+/* Returns the variable in which the time of a byte is linear. Across hosts it
+ * is log2 of the number of hosts. Inside a host it is log2 of the number of
+ * ranks. (The latency is linear in the ranks.) */
 static double doublings(bool is_inter, double n_ranks, double n_hosts)
 {
     return log2(is_inter ? n_hosts : n_ranks);
 }
 
-/* Extrapolates a curve from the ranks and hosts that it was measured between to
- * the given ones. */
+/* Extrapolates a curve from the numbers of ranks and hosts at which it was
+ * measured to the given numbers. */
 static void grow(struct comm_curve *curve, const struct comm_fit *fit,
                  bool is_inter, double n_ranks, double n_hosts)
 {
@@ -433,8 +449,9 @@ static void grow(struct comm_curve *curve, const struct comm_fit *fit,
             first_us * by_ranks + (curve->us[k] - first_us) * by_doublings;
 }
 
-/* Fills the curve of one level of the cluster. Sets *grown if no measured curve
- * has its number of ranks and hosts. */
+/* Fills the curve of one level of the cluster (inside a host, or across hosts).
+ * Sets *grown to true if no curve was measured at the ranks and hosts of this
+ * level, so that the curve is extrapolated. */
 static bool apply_level(const struct comm_fit *fit, bool is_inter,
                         double n_ranks, double n_hosts, struct comm_curve *out,
                         bool *grown)

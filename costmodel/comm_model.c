@@ -17,8 +17,8 @@ struct comm_curve comm_line(double alpha_us, double gbps)
 uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
                          double *share)
 {
-    /* Counts knots instead of walking to the right one: the end of a walk is a
-     * branch that the CPU cannot predict. */
+    /* Counts all knots below `bytes` instead of stopping at the right one,
+     * since the CPU cannot predict the branch that ends a search. */
     uint32_t k = 1;
 
     for (uint32_t i = 1; i + 1 < curve->n_knots; i++)
@@ -44,8 +44,8 @@ double comm_curve_gbps(const struct comm_curve *curve)
            (curve->us[last] - curve->us[last - 1]);
 }
 
-/* Scales the curve along its bytes, which preserves its latency and its
- * shape. */
+/* Stretches a curve along its bytes so that its last line has this bandwidth.
+ * The latency and the shape of the curve do not change. */
 static void stretch(struct comm_curve *curve, double gbps)
 {
     double ratio = gbps / comm_curve_gbps(curve);
@@ -91,7 +91,8 @@ double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
 }
 
 /* Returns the time in which a device sorts its share of all lookups of the
- * table by row blocks. It does so whichever blocks are its own. */
+ * table by row blocks. The time does not depend on the row blocks that the
+ * device holds. */
 static double bucketize_ns(const struct problem *problem,
                            const struct shard *shard,
                            const struct id_rate *rate)
@@ -131,7 +132,8 @@ static double transfer_ms(const struct comm_curve *curve, double bytes)
     return bytes > 0 ? comm_curve_us(curve, bytes) / 1000 : 0;
 }
 
-/* Returns the sum of a lane over n devices, whose vectors follow each other. */
+/* Returns the sum of one lane over the vectors of n devices, which are
+ * consecutive in memory. */
 static double lane_sum(const struct comm_oracle *oracle, const double *lane,
                        uint32_t n)
 {
@@ -143,13 +145,15 @@ static double lane_sum(const struct comm_oracle *oracle, const double *lane,
 }
 
 /*
- * Returns the time of one all-to-all of the bytes in a lane; 0 for one device.
+ * Returns the time of one all-to-all, given the lane that holds the bytes of
+ * each device. The time is 0 if there is only one device.
  *
- * The busiest port decides, by the bytes that it sends. Received bytes only
- * matter if the last group is smaller than the others. In all other cases a
- * device receives from its own group at most the bytes that the group's busiest
- * device sends inside it, and from other groups at most the bytes that the
- * busiest of all devices sends across.
+ * The bytes that the busiest port sends determine the time. Received bytes only
+ * matter if the last group of devices is smaller than the other groups. In all
+ * other cases a device receives from its own group at most the bytes that the
+ * busiest device of the group sends inside the group. It receives from other
+ * groups at most the bytes that the busiest of all devices sends to other
+ * groups.
  */
 static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
 {
@@ -179,7 +183,7 @@ static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
 }
 
 /* Returns the time of a ring all-reduce of a gradient of `bytes`. Each hop of
- * the ring runs at the pace of the slowest level. */
+ * the ring runs at the pace of the slowest level of the cluster. */
 static double allreduce_ms(const struct comm_oracle *oracle, double bytes)
 {
     const double sent = bytes * oracle->ring;
@@ -200,7 +204,8 @@ static double update_ms(const double lanes[COMM_LANES])
     return lanes[COMM_LANE_GRAD] > 0 ? lanes[COMM_LANE_UPDATE] : 0;
 }
 
-/* Returns the forward part of compute, which excludes the replicas' update. */
+/* Returns the forward part of a device's compute, without the update of
+ * replicas. */
 static double forward_ms(const struct comm_oracle *oracle, const double *sums,
                          double compute_ms)
 {
@@ -219,8 +224,8 @@ static double forward_ms(const struct comm_oracle *oracle, const double *sums,
     return ms;
 }
 
-/* Fills the phases of one device that involve no other: work on ids in its own
- * memory, and compute. */
+/* Fills the phases in which a device does not wait for other devices: work on
+ * ids in its own memory, and compute. */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
                        double compute_ms, double forward_ms,
                        double phases_ms[N_PHASES])
@@ -240,8 +245,8 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     phases_ms[PHASE_UPDATE] = update;
 }
 
-/* Fills the exchanges of one assignment; their times are the same for all
- * devices. */
+/* Fills the phases of one assignment that are exchanges. The times of an
+ * exchange are the same for all devices. */
 static void exchange_phases(const struct comm_oracle *oracle,
                             const double *sums, double phases_ms[N_PHASES])
 {
@@ -297,7 +302,7 @@ static void price(const struct oracle *base, size_t n, const double *sums,
     mem_free(phases_ms);
 }
 
-/* Returns the time in which a device sends its part of an all-to-all. */
+/* Returns the time in which a device sends its share of an all-to-all. */
 static double sent_ms(const struct comm_oracle *oracle, double bytes)
 {
     return max_of(transfer_ms(&oracle->comm.intra, bytes * oracle->near),
@@ -347,8 +352,8 @@ struct step comm_model_step(const struct comm_model *model,
     return step;
 }
 
-/* Adds the work of deduplication. All devices have the same number of ids,
- * whatever pieces of tables they hold. */
+/* Adds the work of deduplication to the oracle. All devices deduplicate the
+ * same number of ids, whatever pieces of tables they hold. */
 static void add_dedup(struct comm_oracle *oracle)
 {
     const struct dedup_rates *rates = &oracle->comm.dedup;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Least time of a sample: one nanosecond. No lookup is faster, and the limit
- * keeps rates finite. */
+/* Least time that a sample may have: one nanosecond. No lookup is faster, and
+ * the limit keeps rates finite. */
 #define LEAST_MS 1e-6
 
 enum split sample_split(const struct sample *sample)
@@ -130,8 +130,8 @@ static void scale_rows(struct dataset *dataset, struct arena *arena)
                             features->items[f].std);
 }
 
-/* Fills the totals, the units, and the shares of a sample's tables in its
- * unit. */
+/* Fills, for each sample, its totals and its unit, and the share of each of its
+ * tables in the unit. */
 static void scale_samples(struct dataset *dataset, double unit_ms,
                           struct arena *arena)
 {

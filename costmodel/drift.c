@@ -3,11 +3,11 @@
  * Finds the last change of a mean by binary segmentation (Scott and Knott
  * 1974), applied to the logarithms of the errors in time order.
  *
- * For each moment the mean after it is compared with the mean before it. This
- * is done separately for each class, so that differences between classes cancel
- * out. A class has the weight n m / (n + m) for n samples before and m after.
- * The most significant moment is a change if it is beyond chance. The search
- * then continues after it.
+ * For each moment, the mean error after it is compared with the mean error
+ * before it. The comparison is done separately for each class, so that
+ * differences between classes cancel out. A class has the weight n m / (n + m)
+ * for n samples before and m after. The most significant moment is a change if
+ * it is beyond chance. The search then continues after it.
  */
 #include "costmodel/drift.h"
 
@@ -32,14 +32,14 @@
 #define LEAST_ERRORS 6.0
 #define LEAST_CHANGE 0.03
 #define LEAST_WEIGHT 10.0
-/* Limits of the error of a single sample; larger errors are clipped.
- * MOST_ERRORS is in standard deviations, estimated from the median. The limit
- * is at least LEAST_COUNTED (relative), so that drift can also be found on a
- * GPU whose times hardly vary. */
+/* Limits for the error of a single sample; larger errors are clipped to the
+ * limit. MOST_ERRORS is in standard deviations, which are estimated from the
+ * median. The limit is at least LEAST_COUNTED (relative), so that drift can
+ * also be found on a GPU whose times hardly vary. */
 #define MOST_ERRORS 3.0
 #define LEAST_COUNTED (1.4 * LEAST_CHANGE)
 
-/* A fused or executed sample, and the model's prediction of it. */
+/* A fused or executed sample, with the error of the model's prediction. */
 struct drift_point {
     const struct sample *sample;
     double predicted_ms;
@@ -47,7 +47,7 @@ struct drift_point {
     size_t class; /* index of the class of similar work */
 };
 
-/* Points in time order. */
+/* Errors of one device in time order. */
 struct series {
     struct drift_point *points; /* [n] */
     size_t n, n_classes;
@@ -136,7 +136,7 @@ static void find_points(struct series *series, const struct model *model,
     qsort(series->points, series->n, sizeof(*series->points), compare_points);
 }
 
-/* Centres the errors on their median and clips outliers. */
+/* Subtracts the median from the errors of a series, and clips outliers. */
 static void tame_errors(struct series *series)
 {
     double *errors = ARENA_NEW(&series->arena, double, series->n), middle, most;
@@ -157,13 +157,14 @@ static void tame_errors(struct series *series)
     series->std = sqrt(stats_mean(errors, series->n));
 }
 
-/* Samples of a class before and after a moment: number and sum of errors. */
+/* Number and sum of errors of the samples of one class, before and after a
+ * moment. */
 struct drift_tally {
     double n[2], sum[2];
 };
 
-/* Returns the change of the mean, and the weight of the samples that show
- * it. */
+/* Returns the change of the mean error at a moment. Stores the weight of the
+ * samples that show this change in *weight. */
 static double change_of(const struct drift_tally *tallies, size_t n,
                         double *weight)
 {

@@ -9,28 +9,32 @@
 
 /*
  * Detects drift: a lasting change of a device's times, for example by a new
- * driver or clock. It shows in the ratio of measured time to the time that the
- * current model predicts, over samples in time order that the model did not
- * learn from. Samples of similar work are compared with each other, so
+ * driver or clock. Drift shows in the ratio of measured time to predicted time.
+ * The current model makes the predictions, for samples in time order that it
+ * did not learn from. Samples of similar work are compared with each other, so
  * measuring other cases does not look like drift. Nets are evaluated through
  * costmodel/gemm.h: call gemm_init first.
  */
 
-/* Errors of a model for one class of devices. `then` is at its promotion:
- * held-out samples between the first and the last that it learned from. `now`
- * is since then, or since the drift if that is later. */
+/* Errors of a model for one class of devices, in two periods:
+ *   then  when the model was promoted: held-out samples between the first and
+ *         the last sample that the model learned from
+ *   now   since the promotion, or since the drift if the drift is later */
 struct drift_class {
-    struct errors then, now; /* NAN without samples */
-    /* Median of measured over predicted time now; NAN without samples. */
+    /* Errors in each period; NAN if it has no samples. */
+    struct errors then, now;
+    /* Median of measured over predicted time in the period `now`; NAN if it has
+     * no samples. */
     double ratio;
 };
 
 struct drift {
     bool is_seen;
-    /* UTC from which on the device behaves as it does now; without drift, UTC
-     * of the first sample that the model learned from. */
+    /* UTC of the time from which on the device behaves as it does now. If there
+     * is no drift, it is the UTC of the first sample that the model learned
+     * from. */
     const char *since;
-    /* By index in interval_classes. */
+    /* Classes in the order of interval_classes. */
     struct drift_class classes[MAX_INTERVALS];
 };
 
@@ -39,10 +43,10 @@ struct drift {
 void drift_find(struct drift *drift, const struct model *model,
                 const struct sample *samples, size_t n);
 
-/* Drops samples that are older than `since`. All samples from then on count.
- * Older ones do not, and will not later, as long as each next model was trained
- * without them. Moves the samples that count to the front, in their order, and
- * returns their number. */
+/* Removes samples that are older than `since`. Moves the other samples to the
+ * front, in their order, and returns their number. A removed sample does not
+ * count for later models either, as long as each new model was trained without
+ * it. */
 size_t drift_weigh(const char *since, struct sample *samples, size_t n);
 
 #endif

@@ -8,13 +8,15 @@
 
 #define MAX_SWEEPS 20000
 #define CONVERGED 1e-10
-/* Least constant time of a device, as a share of the least time measured. */
+/* Least constant time of a device (base_ms), as a share of the least measured
+ * time. */
 #define LEAST_BASE_FRAC 1e-3
 
-/* Normal equations of min |x w - 1|^2, where x is totals over time. Row k of a
- * and b is scaled so that the diagonal of a is 1 (or 0 for an empty column). */
+/* Normal equations of min |x w - 1|^2, where a row of x is a sample's totals
+ * divided by its time. Row k of a and b is scaled so that the diagonal of a is
+ * 1 (or 0 for an empty column). */
 struct normal {
-    size_t n; /* totals and the constant */
+    size_t n; /* number of unknowns: totals and constant */
     double a[MAX_TOTALS + 1][MAX_TOTALS + 1], b[MAX_TOTALS + 1];
     double scale[MAX_TOTALS + 1];
 };
@@ -126,8 +128,8 @@ double estimate_added_ms(const struct estimate *estimate, const double *sums)
     return ms;
 }
 
-/* A total outside the training range is clamped to it before its power is
- * applied. */
+/* A total outside the training range is clamped to that range before its power
+ * is applied. */
 double estimate_ms(const struct estimate *estimate, const double *sums)
 {
     const struct feature *pos = estimate->totals.items;

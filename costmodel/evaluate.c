@@ -93,7 +93,7 @@ static double *predict_singles(const struct model *model,
     return ms;
 }
 
-/* Returns the inputs of the linear model for each sample: sums of the
+/* Returns the inputs of the linear model for each sample. They are sums of the
  * standardised features over the tables, number of tables, and 1. */
 static double *linear_inputs(const struct dataset *dataset, struct arena *arena)
 {
@@ -157,8 +157,8 @@ static int compare_samples(const void *a, const void *b)
     return order ? order : sample_compare(x, y);
 }
 
-/* In the sorted samples, the fused sample of a case precedes its tables
- * measured alone and its repeats. */
+/* The samples are sorted so that the fused sample of a case comes first,
+ * followed by the samples of its single tables and by its repeats. */
 struct errors evaluate_cases(const struct sample *samples, size_t n,
                              double *sums)
 {
@@ -210,14 +210,14 @@ struct errors evaluate_cases(const struct sample *samples, size_t n,
     return repeats;
 }
 
-/* Held-out cases and their predictions. */
+/* Held-out samples and the predictions of each predictor. */
 struct judged_sample {
     const struct dataset *held_out;
-    const char *kind; /* kind of the model */
-    /* [n_samples] for each predictor; the sum of measured singles is NAN if a
-     * table was not measured alone. */
+    const char *kind; /* name of the kind of model */
+    /* [n_samples] for each predictor. The sum of measured single tables is NAN
+     * if one of the tables was not measured alone. */
     double *predicted[N_PREDICTORS];
-    bool *is_kept; /* [n_samples]; true for samples that count */
+    bool *is_kept; /* [n_samples]; true for samples that are evaluated */
     struct arena *arena;
 };
 
@@ -267,8 +267,9 @@ static bool is_published(const struct sample_setting *setting)
            setting->optimizer == OPTIMIZER_SGD;
 }
 
-/* Adds a class with the errors of the net. The class is either the samples of a
- * range, or those at the published setting, which is a range of one batch. */
+/* Adds a setting class with the errors of the net. The class holds either the
+ * samples of a training range, or the samples at the published setting, which
+ * is a range of one batch. */
 static void judge_class(struct evaluation *evaluation,
                         const struct model *model,
                         const struct judged_sample *judged,
@@ -293,13 +294,16 @@ static void judge_class(struct evaluation *evaluation,
     class->errors = errors_of_kept(judged, PREDICTOR_NET);
 }
 
-/* Fills the classes. If there is only one class, the list stays empty. */
+/* Fills the list of setting classes. The list stays empty if there is only one
+ * class. */
 static void judge_classes(struct evaluation *evaluation,
                           const struct model *model,
                           const struct judged_sample *judged)
 {
     const struct dataset *held_out = judged->held_out;
-    struct range_list ranges[2] = {0}; /* [1] is for the published setting */
+    /* ranges[1] is for the published setting, ranges[0] for all other
+     * settings. */
+    struct range_list ranges[2] = {0};
 
     for (size_t i = 0; i < held_out->n_samples; i++) {
         const struct sample_setting *setting = held_out->samples[i]->setting;
@@ -314,8 +318,9 @@ static void judge_classes(struct evaluation *evaluation,
         evaluation->n_classes = 0;
 }
 
-/* Fills the coverage of the model's own intervals (the first is that of all
- * classes), and the intervals that these samples would give. */
+/* Fills the coverage of the model's own intervals, of which the first is for
+ * all classes. Also fills the intervals that the errors on the held-out samples
+ * would give. */
 static void judge_intervals(struct evaluation *evaluation,
                             const struct model *model,
                             const struct dataset *held_out,
@@ -413,7 +418,7 @@ const char *evaluation_lost_text(const struct evaluation *evaluation,
         evaluation->singles.is_measured ? "measured" : "it predicts them");
 }
 
-/* Gain on one held-out sample, and the case of the sample. */
+/* Gain on one held-out sample, and the case that the sample belongs to. */
 struct gain {
     uint64_t seed, case_idx;
     double gain;
@@ -428,9 +433,9 @@ static int compare_cases(const void *a, const void *b)
 }
 
 /* Returns the standard error of the mean gain. Gains within a case are
- * correlated, since a case is measured in several settings. So the sums over
- * cases are assumed to be independent, not the samples (Liang and Zeger
- * 1986). */
+ * correlated, since a case is measured in several settings. So only the sums
+ * over cases are assumed to be independent, not the single samples (Liang and
+ * Zeger 1986). */
 static double clustered_se(struct gain *gains, size_t n, double mean)
 {
     double squares = 0, sum = 0;

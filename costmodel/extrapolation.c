@@ -12,8 +12,8 @@ static double exp2m1(double x)
     return exp2(x) - 1;
 }
 
-/* Quantities that have a training range. There are three for each piece, two
- * for each device, and the batch. */
+/* Quantities that have a training range. Three describe each piece, two
+ * describe each device, and the last is the batch. */
 enum { OF_PIECE, OF_GPU = 3, BATCH = 5, N_KNOWN };
 static const struct {
     const char *feature, *name;
@@ -27,13 +27,15 @@ static const struct {
 
 struct extrapolation {
     struct cost_outside ranges[N_KNOWN];
-    struct cost_outside *outside; /* [n]; entries of one table are adjacent */
-    /* [n], by -octaves, so the farthest comes first. */
+    /* [n] values outside their ranges; the values of one table are adjacent. */
+    struct cost_outside *outside;
+    /* [n], the order of `outside` by -octaves, so that the farthest value comes
+     * first. */
     struct ranked *order;
     size_t n;
 };
 
-/* Fills the training ranges; NAN if a range is unknown. */
+/* Fills the training range of each quantity; NAN if the range is unknown. */
 static void find_ranges(struct extrapolation *extrapolation,
                         const struct model *model)
 {
@@ -58,7 +60,8 @@ static void find_ranges(struct extrapolation *extrapolation,
 }
 
 /* Returns the number of octaves by which a value is outside its range, and adds
- * it to the list. For each table only its farthest value is listed. */
+ * the value to the list `outside`. For each table only the farthest value is
+ * listed. */
 static double check(struct extrapolation *extrapolation, unsigned what,
                     const char *table, double value)
 {

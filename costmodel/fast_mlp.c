@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* C11 7.12: defined if fmaf is about as fast as a multiplication and an
- * addition. */
+/* FP_FAST_FMAF (C11 7.12) is defined if fmaf is about as fast as a
+ * multiplication and an addition. */
 #ifdef FP_FAST_FMAF
 #    define HAS_FMA true
 #else
@@ -17,7 +17,8 @@ static uint32_t padded(uint32_t n)
     return (n + FAST_MLP_TILE - 1) / FAST_MLP_TILE * FAST_MLP_TILE;
 }
 
-/* Returns the packed index of the weight of input i in output o. */
+/* Returns the index, in the packed weights, of the weight of input i in output
+ * o. */
 static size_t packed_at(const struct fast_mlp_packed *packed, size_t o,
                         size_t i)
 {

@@ -10,7 +10,7 @@
 /*
  * Fast evaluation of small fully connected nets, in which a search spends most
  * of its time. Weights are repacked so that SIMD lanes are outputs; four rows
- * share each load of a weight.
+ * of input share each load of a weight.
  *
  * Every instruction set and every batch size gives the same bits. The order of
  * operations is fixed, and every product is added by one fused multiply-add,
@@ -18,9 +18,9 @@
  *
  *     out[o] = fma(w[1][o], x[1], fma(w[0][o], x[0], bias[o])) ...
  *
- * Layers of at most FAST_MLP_NARROW outputs differ: they add 16 interleaved
- * partial sums in a fixed tree, and the bias last. NaN inputs give NaN outputs
- * (a ReLU passes NaN on).
+ * Layers of at most FAST_MLP_NARROW outputs use another order: they add 16
+ * interleaved partial sums in a fixed tree, and the bias last. NaN inputs give
+ * NaN outputs (a ReLU passes NaN on).
  */
 
 #define FAST_MLP_MAX_LAYERS 8
@@ -31,9 +31,10 @@
 
 /* A layer in the format of training. */
 struct mlp_layer {
-    uint32_t n_in, n_out; /* 1 .. FAST_MLP_MAX_WIDTH to be evaluated */
-    float *weight;        /* [n_out][n_in] */
-    float *bias;          /* [n_out] */
+    /* Numbers of inputs and outputs, 1 .. FAST_MLP_MAX_WIDTH for evaluation. */
+    uint32_t n_in, n_out;
+    float *weight; /* [n_out][n_in] */
+    float *bias;   /* [n_out] */
     bool relu;
     const char *name; /* name of a published layer, or NULL */
 };
@@ -44,7 +45,8 @@ struct fast_mlp_packed {
     uint32_t n_in_padded, n_out_padded; /* multiples of FAST_MLP_TILE */
     bool relu;
     bool narrow;
-    /* Wide: [n_out_padded / TILE][n_in][TILE]; narrow: [n_out][n_in_padded]. */
+    /* Weights. Wide layer: [n_out_padded / TILE][n_in][TILE]; narrow layer:
+     * [n_out][n_in_padded]. */
     const float *weight;
     const float *bias; /* [n_out_padded] */
 };
@@ -53,28 +55,30 @@ struct fast_mlp {
     uint32_t n_in, n_out;
     uint32_t n_layers;
     struct fast_mlp_packed layers[FAST_MLP_MAX_LAYERS];
-    /* Set by the caller: the last n_logs inputs x >= 0 are replaced by log2(1 +
-     * x), with an error of 1e-6. */
+    /* Number of inputs that are replaced by logarithms; set by the caller. The
+     * last n_logs inputs x >= 0 become log2(1 + x), with an error of 1e-6. */
     uint32_t n_logs;
-    uint32_t stride; /* widest padded row */
-    /* Evaluates in[n][n_in] -> out[n][n_out]. Thread-safe. Fastest if n is a
-     * multiple of FAST_MLP_ROWS. Uses 32 KiB of stack. */
+    uint32_t stride; /* floats of the widest padded row */
+    /* Evaluates the net: in[n][n_in] -> out[n][n_out]. Thread-safe. Fastest if
+     * n is a multiple of FAST_MLP_ROWS. Uses 32 KiB of stack. */
     void (*eval)(const struct fast_mlp *mlp, const float *in, size_t n,
                  float *out);
 };
 
 /* Builds a net of layers, in which layer k + 1 takes the outputs of layer k.
  * Everything is copied into the arena; *mlp may be copied and lives as long as
- * the arena. isa is cpu_isa_best() or lower. The shapes must be valid; they are
- * only asserted. */
+ * the arena. `isa` must be cpu_isa_best() or lower. The caller must pass valid
+ * shapes, which are checked by assertions only. */
 void fast_mlp_init(struct fast_mlp *mlp, const struct mlp_layer *layers,
                    uint32_t n_layers, enum cpu_isa isa, struct arena *arena);
 
-/* Returns one sentence if an instruction set has no fused multiply-add, so that
- * nets take a multiple of the time. Otherwise NULL. */
+/* Returns a one-sentence warning if the instruction set has no fused
+ * multiply-add, so that nets take a multiple of the time. Returns NULL
+ * otherwise. */
 const char *fast_mlp_warning(enum cpu_isa isa);
 
-/* Implementations, for fast_mlp_init only. */
+/* Implementations of the member `eval` for each instruction set. Only
+ * fast_mlp_init uses them. */
 void fast_mlp_eval_portable(const struct fast_mlp *mlp, const float *in,
                             size_t n, float *out);
 void fast_mlp_eval_avx2(const struct fast_mlp *mlp, const float *in, size_t n,

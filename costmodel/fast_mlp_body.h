@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common source of all evaluators. Each fast_mlp_ISA.c includes this file
- * after it defines LANES (floats of a vector register), FUSED(a, b, c) (for
- * vectors: a b + c, rounded once) and EVAL (name of the function). So
- * instruction sets differ in width only, never in arithmetic. Vectors use the
- * compilers' own extension (gcc, clang: vector_size).
+ * The common source of the evaluators for all instruction sets. Each
+ * fast_mlp_ISA.c includes this file after it defines LANES (floats of a vector
+ * register), FUSED(a, b, c) (for vectors: a b + c, rounded once) and EVAL (name
+ * of the function). So instruction sets differ in width only, never in
+ * arithmetic. Vectors use the compilers' own extension (gcc, clang:
+ * vector_size).
  */
 
 #include "costmodel/fast_mlp.h"
@@ -14,7 +15,8 @@
 
 #define ROWS FAST_MLP_ROWS
 #define TILE FAST_MLP_TILE
-/* Registers for outputs; with fewer rows, more registers for each row. */
+/* Number of vector registers that hold outputs. If fewer rows are evaluated,
+ * each row gets more of these registers. */
 #define SUMS 8
 #define DOT_LANES 16 /* partial sums of a narrow layer */
 
@@ -71,8 +73,9 @@ outputs_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
     }
 }
 
-/* Evaluates all outputs of some rows, SUMS registers at a time. The remaining
- * outputs follow two registers at a time, since two registers divide a tile. */
+/* Evaluates all outputs of some rows, SUMS registers at a time. The last
+ * outputs are evaluated two registers at a time, which always works because two
+ * registers divide a tile. */
 static inline __attribute__((always_inline)) void
 rows_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
           size_t stride, size_t rows)
@@ -100,8 +103,8 @@ static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
     }
 }
 
-/* Returns the dot product. The halves of the partial sums are added as
- * vectors. */
+/* Returns the dot product of w[n] and x[n]. The two halves of the partial sums
+ * are added as vectors. */
 static float dot(const float *w, const float *x, size_t n)
 {
     typedef float half __attribute__((vector_size(2 * DOT_LANES)));
@@ -144,7 +147,7 @@ static void layer_narrow(const struct fast_mlp_packed *layer, const float *in,
 static inline vec vec_log2_1p(vec x)
 {
     const vec y = x + 1;
-    /* The range of m starts at sqrt(1/2). */
+    /* 0x3f3504f3 is sqrt(1/2), where the range of m begins. */
     const word exponent = ((word)y - 0x3f3504f3) >> 23;
     const vec m = (vec)((word)y - (exponent << 23));
     const vec z = (m - 1) / (m + 1), zz = z * z;
@@ -156,8 +159,9 @@ static inline vec vec_log2_1p(vec x)
     return __builtin_convertvector((mask)exponent, vec) + z * series + (y - y);
 }
 
-/* Replaces x[begin .. end) by its logarithms. Values before `begin` stay, and
- * zeros after `end` stay zeros. x is padded to whole registers. */
+/* Replaces each value x in x[begin .. end) by log2(1 + x). Values before
+ * `begin` stay, and zeros after `end` stay zeros. x is padded to whole
+ * registers. */
 static inline void take_logs(float *x, size_t begin, size_t end)
 {
     word lane = {0};
@@ -173,8 +177,8 @@ static inline void take_logs(float *x, size_t begin, size_t end)
     }
 }
 
-/* Copies up to ROWS rows, padded with zeros. Three rows are followed by a row
- * of zeros. */
+/* Copies up to ROWS rows of input, padded with zeros. If there are three rows,
+ * a fourth row of zeros is added. */
 static void load_rows(const struct fast_mlp *mlp, const float *in,
                       size_t n_rows, float *out)
 {

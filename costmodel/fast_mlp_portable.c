@@ -7,8 +7,8 @@
 
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 
-/* Fused multiply-add: an instruction if the machine has one, else exact but
- * slow. */
+/* Fused multiply-add. It is one instruction if the machine has such an
+ * instruction. Otherwise it is an exact but slow function. */
 static inline lanes fused(lanes a, lanes b, lanes c)
 {
     for (int l = 0; l < LANES; l++)

@@ -6,14 +6,15 @@
 
 #define KIB 1024.0
 #define MIB 1048576.0
-/* Variances over mean squares below which a feature, or the logarithm of a
+/* Ratio of variance to mean square below which a feature, or the logarithm of a
  * total, counts as constant. */
 #define STILL_FEATURE_FRAC 1e-12
 #define STILL_TOTAL_FRAC 1e-9
 
-/* All features after the bins and their shares, and all totals: the name, which
- * is all that files store, and the value for an `input`. The published features
- * come first. log1p_pooling is only used by older files. */
+/* Lists all features after the bins and their shares, and all totals. Each
+ * entry has the name, which is the only part that files store, and the value
+ * for an `input`. The published features come first. log1p_pooling is only used
+ * by older files. */
 #define FEATURES(FEATURE)                                                   \
     FEATURE(dim, input->dim)                                                \
     FEATURE(pooling_factor, input->pooling_factor)                          \
@@ -63,11 +64,11 @@
 #define VALUE(name, value) (value),
 
 static const char *const names[] = {
-    /* shares of unique rows, by how often they are used */
+    /* shares of unique rows, by how often a row is used */
     "bin_0", "bin_1", "bin_2", "bin_3", "bin_4", "bin_5", "bin_6", "bin_7",
     "bin_8", "bin_9", "bin_10", "bin_11", "bin_12", "bin_13", "bin_14",
     "bin_15", "bin_16",
-    /* shares of the lookups that go to these rows */
+    /* shares of the lookups that go to the rows of each bin */
     "share_0", "share_1", "share_2", "share_3", "share_4", "share_5", "share_6",
     "share_7", "share_8", "share_9", "share_10", "share_11", "share_12",
     "share_13", "share_14", "share_15", "share_16",
@@ -149,7 +150,7 @@ static void add_range(struct feature_set *set, unsigned begin, unsigned end)
 
 void feature_set_init(struct feature_set *set, enum feature_choice choice)
 {
-    /* two ranges of ids for each choice: begin, end, begin, end */
+    /* two ranges of ids for each choice of features: begin, end, begin, end */
     static const unsigned ranges[][4] = {
         [FEATURES_PUBLISHED] = {0, FIRST_SHARE, ID_dim, ID_row + 1},
         [FEATURES_STANDARD] = {FIRST_SHARE, ID_dim, ID_log2_dim,
@@ -188,7 +189,8 @@ bool total_set_add(struct feature_set *set, const char *name)
     return add_name(set, name, ID_tables, N_ALL);
 }
 
-/* Fits the distribution of n values of x, which are `stride` apart. */
+/* Fits the distribution of a feature to n values of x, which are `stride`
+ * apart. */
 static void fit_scale(struct feature *feature, const double *x, size_t n,
                       size_t stride)
 {
@@ -281,7 +283,8 @@ void feature_set_fill(const struct feature_set *set,
 }
 
 /* Returns the number of distinct rows in `window` lookups of the table. A row
- * of bin k occurs in the window with probability 1 - exp(-count window / N). */
+ * of bin k occurs in the window with probability 1 - exp(-count window / N), if
+ * it has `count` of the N lookups. */
 static double rows_seen(const struct feature_input *input, double window)
 {
     double rows = 0;

@@ -53,39 +53,40 @@ struct feature_input {
     double n_unique;       /* distinct rows in a batch */
     double n_outputs;      /* vectors written in a batch */
     double row_bytes;      /* bytes of a row of the piece */
-    double comm_bytes;     /* bytes of one column of a vector, as written */
+    double comm_bytes;     /* bytes of one column of an output vector */
     double bins[REUSE_BINS];
     double parts[ROOFLINE_PARTS]; /* roofline parts; see estimate_fill */
 };
 
 /* Returns the reuse of each of the problem's tables over a batch of `batch`
- * samples, allocated in the arena. */
+ * samples. The result is allocated in the arena. */
 struct table_use *use_tables(const struct problem *problem, double batch,
                              struct arena *arena);
 
-/* Fills the input for a table of a measured sample, whose vectors are fp32. */
+/* Fills the input for a table of a measured sample. The output vectors of the
+ * sample are fp32. */
 void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table);
 
-/* Fills the input for a shard. `whole` is the reuse of its whole table over the
+/* Fills the input for a shard. `whole` is the reuse of the whole table over the
  * batch. */
 void feature_input_of_shard(struct feature_input *input,
                             const struct problem *problem,
                             const struct shard *shard,
                             const struct table_use *whole, double batch);
 
-/* Returns the least bytes that a training step has to touch: indices once, each
- * unique row read and written, outputs written and their gradients read, in
- * fp32. */
+/* Returns the least bytes that a training step has to move for a table. They
+ * are: indices once, each unique row read and written, outputs written and
+ * their gradients read, in fp32. */
 double feature_floor_bytes(const struct feature_input *input);
 
 /*
- * Returns the number of lookups that miss in n_caches caches of `room` rows
- * each, between which the lookups are divided. Uses Che's approximation (Che,
- * Tung, Wang 2002): a least-recently-used cache holds the rows of a window of
- * lookups in which `room` different rows occur. The first use of a row in a
- * cache always misses.
+ * Returns the number of lookups that miss the cache. There are n_caches caches
+ * of `room` rows each, and the lookups are divided between them. Uses Che's
+ * approximation (Che, Tung, Wang 2002): a least-recently-used cache holds the
+ * rows of a window of lookups in which `room` different rows occur. The first
+ * use of a row in a cache always misses.
  */
 double feature_cache_misses(const struct feature_input *input, double room,
                             double n_caches);
@@ -94,9 +95,9 @@ double feature_cache_misses(const struct feature_input *input, double room,
  * the distribution is that of log2(1 + total). */
 struct feature {
     const char *name; /* a constant string */
-    unsigned id;      /* private numbering */
+    unsigned id;      /* private number of the feature */
     double mean, std; /* std > 0 */
-    double min, max;  /* or NAN */
+    double min, max;  /* NAN if unknown */
     /* Members of totals only; see costmodel/estimate.h. */
     double rate_ms; /* ms for one unit of the total */
     double power;
@@ -105,7 +106,7 @@ struct feature {
 #define MAX_FEATURES 96
 #define MAX_TOTALS 16
 
-/* Features, or totals. */
+/* A set of features, or a set of totals. */
 struct feature_set {
     unsigned n;
     struct feature items[MAX_FEATURES];
@@ -115,20 +116,23 @@ enum feature_choice {
     /* bin_0 .. bin_16, dim, pooling_factor, row: the features of the papers. */
     FEATURES_PUBLISHED,
     FEATURES_STANDARD, /* the features that this program trains with */
-    /* FEATURES_STANDARD for a net on a roofline. Parts of the roofline replace
-     * the bins, whose effect they express as cache misses and long runs. */
+    /* Features for a net on a roofline: FEATURES_STANDARD with the bins
+     * replaced by parts of the roofline. The parts express the effect of the
+     * bins, as cache misses and long runs. */
     FEATURES_ROOFLINE,
     TOTALS_ALL /* all totals that this program knows */
 };
 void feature_set_init(struct feature_set *set, enum feature_choice choice);
-/* Appends a feature (or a total) by name; the other members of at[n] keep their
- * values. Returns false if the name is unknown or already in the set. */
+/* Appends a feature (or a total) by name. Only the name and the id of the new
+ * entry items[n] are set; its other members keep their values. Returns false if
+ * the name is unknown or already in the set. */
 bool feature_set_add(struct feature_set *set, const char *name);
 bool total_set_add(struct feature_set *set, const char *name);
 
-/* Fits the distributions to n >= 1 rows. A row begins with the values of
- * feature_set_fill; the next row follows after `stride` values. A feature that
- * hardly varies gets the deviation 1. */
+/* Fits the distributions of the features in the set to n >= 1 rows. A row
+ * begins with the values of feature_set_fill; the next row follows after
+ * `stride` values. A feature that hardly varies gets the standard deviation
+ * 1. */
 void feature_set_scale(struct feature_set *set, const double *rows, size_t n,
                        size_t stride);
 

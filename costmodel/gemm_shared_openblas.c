@@ -8,18 +8,19 @@
 #include <sys/mman.h>
 
 /*
- * OpenBLAS, loaded on demand. If it were linked, it would start threads in
- * every command, before main. If there is no memory for them, its destructor
- * waits for ever.
+ * OpenBLAS is loaded on demand. If it were linked, it would start threads in
+ * every command, before main. If there is no memory for these threads, the
+ * destructor of OpenBLAS waits for ever.
  */
 
 #define LIBRARY "libopenblas.so.0"
-/* Memory that the first product needs, with a margin for other mappings.
- * OpenBLAS maps 128 MiB, and retries for ever if there is not enough memory. */
+/* Free memory that OpenBLAS needs for its first matrix product, with a margin
+ * for other mappings. OpenBLAS maps 128 MiB, and retries for ever if there is
+ * not enough memory. */
 #define BUFFER_BYTES ((size_t)160 << 20)
 
-/* Makes OpenBLAS allocate its buffer, which it keeps, while there is enough
- * memory. */
+/* Makes OpenBLAS allocate its buffer while there is enough memory. OpenBLAS
+ * keeps the buffer. */
 static void take_buffer(void)
 {
     const float a[1] = {1}, b[1] = {1};
@@ -35,10 +36,11 @@ static void take_buffer(void)
 
 int gemm_init(struct err *err)
 {
-    /* OpenBLAS reads the variable when it is loaded, so it starts no thread. */
+    /* OpenBLAS reads OPENBLAS_NUM_THREADS when it is loaded, so it starts no
+     * thread. */
     if (setenv("OPENBLAS_NUM_THREADS", "1", 1))
         mem_exhausted(1, sizeof LIBRARY);
-    /* The library is never closed: one handle for the life of the process. */
+    /* The library is never closed: its handle lives as long as the process. */
     if (!dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL))
         return err_set(err, ERR_IO, "cannot load OpenBLAS: %s", dlerror());
     if (!dlsym(RTLD_DEFAULT, "cblas_sgemm"))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Asks OpenBLAS, which is linked into the program, for one thread. OpenBLAS'
- * own constructor has no priority, so it runs after this one and starts no
+ * own constructor has no priority, so it runs after this function and starts no
  * thread. */
 __attribute__((constructor(101))) static void ask_for_no_threads(void)
 {

@@ -12,9 +12,9 @@
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* All members of a file; three are optional. Numbers are figures with a source.
- * Their ranges are narrow enough to catch MiB given as bytes and MHz given as
- * GHz. */
+/* All members of a GPU file; three of them are optional. Every number is a
+ * figure that has a source in the file. Their ranges are narrow enough to catch
+ * MiB given as bytes and MHz given as GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field members[] = {
     {"name", GPU(full_name), true, 0, 0, NULL},
@@ -39,8 +39,8 @@ static const struct place_field members[] = {
 };
 #define N_MEMBERS (sizeof(members) / sizeof(*members))
 
-/* Source of a figure. It is checked but not kept, except that of the lookup
- * error: sources are for human readers. */
+/* Source of a figure in a GPU file. Sources are for human readers. They are
+ * checked but not kept, except for the source of the lookup error. */
 struct ground {
     uint32_t basis;
     const char *source, *date;
@@ -54,7 +54,7 @@ static const struct place_field ground_fields[] = {
 static const char *const figure_keys[] = {"value", "basis", "source", "date",
                                           NULL};
 
-/* Returns true for "2024", "2024-09", "2024-09-24". */
+/* Returns true for a date of the form "2024", "2024-09" or "2024-09-24". */
 static bool is_date(const char *text)
 {
     const size_t len = strlen(text);
@@ -156,8 +156,8 @@ static int unknown_gpu(const char *name, const char *const *names,
                             : "none: no data with a folder 'gpus' are found");
 }
 
-/* Returns the figures of the GPU that a shipped model was measured on, for a
- * name that has a model but no GPU file. */
+/* Finds the figures of the GPU that a shipped model was measured on. It is
+ * called for a name that belongs to a model but to no GPU file. */
 static int of_model(const struct gpu_spec **out, const char *name,
                     const char *path, struct arena *arena, struct err *err)
 {
@@ -211,8 +211,8 @@ static bool has_word(const char *text, const char *word, size_t len)
     return false;
 }
 
-/* Returns the number of words of a GPU's name if all of them occur in the text,
- * else 0. */
+/* Returns the number of words in a GPU's name if all of these words occur in
+ * the text. Returns 0 otherwise. */
 static unsigned common_words(const char *name, const char *text)
 {
     unsigned n_words = 0;

@@ -10,7 +10,7 @@
  * format is specified in neuroshard-gpu(5). All results live in the arena.
  */
 
-/* Parses the whole text of such a file. `source` names the file in error
+/* Parses the whole text of a GPU file. `source` names the file in error
  * messages and becomes the name of the GPU. Errors are ERR_INPUT with the
  * message "source:line: what is wrong". */
 int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
@@ -31,15 +31,16 @@ const char *const *gpu_names(struct arena *arena) NEVER_NULL;
  *     are those of the GPU that the model was measured on.
  *
  * An unknown name is ERR_USAGE; the message suggests the nearest name and lists
- * all. A file that cannot be read fails as in file_read or gpu_spec_from_json.
+ * all names. If a file cannot be read, the errors are those of file_read or
+ * gpu_spec_from_json.
  */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err) MUST_CHECK;
 
 /* Finds the shipped GPU that a device name such as "cuda:NVIDIA H100 PCIe"
- * belongs to. All words of the GPU's name occur in the device's name, and no
- * other such GPU has more words. "cpu:..." is the CPU host. *out is NULL if no
- * GPU matches. */
+ * belongs to. All words of the GPU's name must occur in the device's name. If
+ * several GPUs qualify, the name with the most words is chosen. A device
+ * "cpu:..." belongs to the shipped CPU host. *out is NULL if no GPU matches. */
 int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
                        struct arena *arena, struct err *err) MUST_CHECK;
 

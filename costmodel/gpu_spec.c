@@ -6,12 +6,13 @@
 #include <math.h>
 
 /*
- * Returns a curve on which latency and transfer overlap: the root of the sum of
- * their squares.
+ * Returns a curve on which latency and transfer overlap: its time is the root
+ * of the sum of their squares.
  *
- * Only one whole curve of an all-to-all among GPUs is published: RCCL's among
- * eight GPUs of a host, from 128 B to 128 MiB a GPU. From 256 B on, the root of
- * the sum of squares is within 17 % of it; the plain sum is up to 38 % off.
+ * The only published curve of an all-to-all among GPUs over all sizes is
+ * RCCL's, among eight GPUs of a host, from 128 B to 128 MiB a GPU. From 256 B
+ * on, the root of the sum of squares is within 17 % of this curve; the plain
+ * sum is up to 38 % off.
  */
 static struct comm_curve overlapped(double alpha_us, double gbps)
 {
@@ -39,15 +40,15 @@ static struct comm_curve overlapped(double alpha_us, double gbps)
  *
  * Across NVLink domains the share is lower. Two domains of 72 GB200 have a bus
  * bandwidth of 24 GB/s, so 12 of the 50 GB/s of a GPU cross. Two domains of 64
- * GB300, which are held out, have 23.8 of 100 GB/s.
+ * GB300, which were not used for the fit, have 23.8 of 100 GB/s.
  *
- * Latency grows with the number of messages, which is one for each rank: 30 to
- * 50 us at 16 to 32 ranks (NCCL's tuning tables). 8 MiB among 8 x 8 H800 take
- * 0.32 ms (NCCL issue 1531), of which 0.24 ms are transfer.
+ * Latency grows with the number of messages, one for each rank. It is 30 to 50
+ * us at 16 to 32 ranks (NCCL's tuning tables). 8 MiB among 8 x 8 H800 take 0.32
+ * ms (NCCL issue 1531), of which 0.24 ms are transfer.
  */
 #define DOMAINS_FRAC 0.24
-/* Most GPUs of a host. A larger group is an NVLink domain, even if the user
- * calls it a host. */
+/* Largest number of GPUs of a host. A larger group is an NVLink domain, even if
+ * the user calls it a host. */
 #define MOST_OF_HOST 16
 #define HOSTS_ALPHA_US 30
 #define RANK_ALPHA_US 0.6
@@ -69,17 +70,18 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
 /*
  * Rates of the operations on ids before the lookups.
  *
- * Permuting and bucketizing: 180 cases each of FBGEMM's operations on an H100
- * (data/measurements/fbgemm-nvidia-h100-input.csv), within 3 and 4 % on
- * average. The time for bags scales with the issue rate of the SMs, the time
- * for ids with the bandwidth. An H200 takes these shares of the H100's time:
+ * Permuting and bucketizing: fitted to 180 cases of each of FBGEMM's operations
+ * on an H100 (data/measurements/fbgemm-nvidia-h100-input.csv), within 3 and 4 %
+ * on average. The time for bags scales with the issue rate of the SMs, the time
+ * for ids with the bandwidth. The table has an H200's time as a share of the
+ * H100's time:
  *
  *             permute  bucketize  expected
  *   for bags  0.96     1.02       1
  *   for ids   0.80     0.79       0.72
  *
- * On a CPU, which copies the ids: bytes read and written, and one step of the
- * loop for each bag [E].
+ * A CPU copies the ids. Its time is that of the bytes read and written, plus
+ * one step of the loop for each bag (estimated [E]).
  *
  * Check of ids: FBGEMM's kernel has a warp for each bag, and its time follows a
  * sum of bags and ids. In 183 cases on an H100
@@ -112,7 +114,7 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
  * Rates of TorchRec's operations that deduplicate ids, measured with 95 sets of
  * tables on an H100 (data/measurements/fbgemm-nvidia-h100-dedup.csv). The
  * prediction is within 6 % for half of the held-out sets and within 20 % for
- * nine in ten. Other GPUs are scaled by their bandwidth [E].
+ * nine in ten. The times of other GPUs are scaled by bandwidth (estimated [E]).
  */
 struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
 {
@@ -125,25 +127,28 @@ struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
 }
 
 /*
- * Slowdown that a phase causes to phases that run at the same time, as a
- * fraction of its own time. The values are the medians of 56 sets of tables on
- * an H200 (data/measurements/fbgemm-nvidia-h200-overlap.csv). The medians of 48
- * sets on an H100 are within 0.07 of them.
+ * Extra time that a phase causes in phases that run at the same time, as a
+ * fraction of the time of the phase that causes it. The values are the medians
+ * of 56 sets of tables on an H200
+ * (data/measurements/fbgemm-nvidia-h200-overlap.csv). The medians of 48 sets on
+ * an H100 are within 0.07 of these values.
  *
  *   phase                            slows            by
  *   copy by SMs, as in a collective  lookups          0.22 to 0.42
  *   lookups                          matrix products  0.91 to 1.06
  *   upload by the copy engine        lookups          0.01 to 0.03
  *
- * Threads of a CPU do one thing after the other, so their fraction is 1.
+ * Threads of a CPU run one phase after the other, so for a CPU every fraction
+ * is 1.
  */
 static const double overlap_of_gpu[N_PHASES] = {
     [PHASE_INPUT] = 0.3,    [PHASE_OUTPUT] = 0.3, [PHASE_PERMUTE] = 0.95,
     [PHASE_FORWARD] = 0.95, [PHASE_CACHE] = 0.02,
 };
 
-/* Error on the 16 published all-to-alls that no figure was fitted to
- * (data/measurements/published-alltoalls.csv). */
+/* Error of predicted exchange times, as a fraction, on 16 published all-to-alls
+ * (data/measurements/published-alltoalls.csv). These 16 were not used to fit
+ * any figure. */
 #define EXCHANGE_ERROR_FRAC 0.16
 
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,

@@ -41,8 +41,9 @@ const char *interval_class_of(const struct sample *sample)
     return interval_class(&load);
 }
 
-/* Returns measured over predicted time, within bounds. A net without an
- * estimate may predict a negative time. */
+/* Returns the ratio of measured to predicted time, limited to a range. The
+ * limits are needed because a net without an estimate may predict a negative
+ * time. */
 static double ratio_of(double ms, double predicted)
 {
     return fmin(ms / fmax(predicted, 0), 1 + INTERVAL_MAX_ERROR);
@@ -55,10 +56,11 @@ double interval_error(double ms, double predicted)
     return fmax(ratio, 1 / ratio) - 1;
 }
 
-/* Returns the 90 % conformal bound of errors[n], n >= 9. Sorts the errors. */
+/* Returns the 90 % conformal bound of errors[n], n >= 9: the error that nine of
+ * ten new samples do not exceed. Sorts the errors. */
 static double bound(double *errors, size_t n)
 {
-    const size_t k = (n + 1) - (n + 1) / 10; /* ceil(0.9 (n + 1)) */
+    const size_t k = (n + 1) - (n + 1) / 10; /* k = ceil(0.9 (n + 1)) */
 
     return stats_quantile(errors, n, (double)(k - 1) / (double)(n - 1));
 }

@@ -6,16 +6,17 @@
  * - the outputs of the table MLP, weighted by the estimated time of the shard;
  * - the contributions of the shard to the totals and lanes of the estimate;
  * - the physical floor in ms;
- * - extra time for the update by an optimizer that was not trained on;
+ * - extra time of the update, if no training sample had the optimizer;
  * - the lanes of a job, for replicas (costmodel/roofline.h) and communication.
  *
  * Batch, precision and optimizer are inputs of the net, which are only valid
- * inside the training range. A plan for a batch outside is priced at the
- * nearest batch inside, with the same lookups per sample, and the time is
- * scaled. A table whose precision or optimizer was not trained on is priced as
- * the nearest one that was; the roofline adds the difference of the optimizers'
- * updates. This is better than a net's answer to inputs that it never saw. The
- * basis of such a plan is modelled, not measured.
+ * inside the training range. A plan for a batch outside this range is priced at
+ * the nearest batch inside it, with the same lookups per sample, and the time
+ * is scaled. If no training sample had the precision and optimizer of a table,
+ * the table is priced at the most similar pair that occurred in training; the
+ * roofline adds the difference of the optimizers' updates. These prices are
+ * better than a net's answer to inputs that it never saw. The basis of a price
+ * outside the training range is modelled, not measured.
  */
 #include "costmodel/oracles.h"
 
@@ -41,31 +42,32 @@ struct learned {
     struct comm_oracle priced;
     struct model model;
     struct fast_mlp table, head;
-    /* [n_tables]: training range that each table is priced in. */
+    /* [n_tables]: training range that is used to price each table. */
     struct model_range *ranges;
-    double batch;                 /* batch that the net is asked for */
-    struct table_use *as_trained; /* [n_tables]: reuse at that batch */
-    /* [n_tables]: reuse at the problem's batch. */
+    double batch; /* batch that the net is evaluated at */
+    /* [n_tables]: reuse of rows at the net's batch. */
+    struct table_use *as_trained;
+    /* [n_tables]: reuse of rows at the problem's batch. */
     struct table_use *as_planned;
     double batch_ratio; /* problem's batch over the net's batch */
-    double floor_gbps;  /* 0: unknown */
-    /* Figures for everything that the model does not cover. */
+    double floor_gbps;  /* bandwidth of the floor; 0: unknown */
+    /* Figures of the GPU, for all times that the model does not cover. */
     const struct gpu_spec *spec;
     const struct gpu_spec *measured; /* GPU of the samples; NULL: unknown */
-    /* The plan is for another GPU than `measured`. */
+    /* True if the plan is for another GPU than `measured`. */
     bool is_elsewhere;
-    /* Number of embedding lanes, 0 without a net; the estimate's lanes follow,
-     * totals first. */
+    /* Number of embedding lanes, 0 without a net. The lanes of the estimate
+     * follow the embedding lanes, totals first. */
     uint32_t n_embed;
-    /* Number of lanes of net and estimate; the lanes of the enum below
-     * follow. */
+    /* Number of lanes of net and estimate together. The lanes from LANE_FLOOR
+     * on follow them. */
     uint32_t n_sums;
 };
 
-/* Lanes after those of the net and the estimate. */
+/* Lanes that follow the lanes of the net and the estimate. */
 enum {
     LANE_FLOOR,
-    LANE_UPDATE, /* ms more than with an optimizer that was trained on */
+    LANE_UPDATE, /* extra ms if training lacks the optimizer */
     LANE_JOB,
     N_LANES = LANE_JOB + JOB_LANES
 };
@@ -75,8 +77,9 @@ static double clamp(double x, double least, double most)
     return x < least ? least : x > most ? most : x;
 }
 
-/* Fills the net's input for a shard that is not a replica, at 1 / ratio of the
- * problem's batch. A row piece has the lookups that fall into its rows. */
+/* Fills the net's input for a shard that is not a replica. The batch is the
+ * problem's batch divided by `ratio`. A row piece has the lookups that fall
+ * into its rows. */
 static void fill_input(struct feature_input *input,
                        const struct learned *learned, const struct shard *shard,
                        const struct table_use *whole, double ratio)
@@ -114,9 +117,9 @@ static void fill_features(const struct learned *learned,
         out[f] = (float)((features[f] - pos[f].mean) / pos[f].std);
 }
 
-/* Returns the extra time of the update: by the shard's own optimizer instead of
- * input->optimizer, which it is priced by. Sets input->optimizer to the
- * shard's. */
+/* Returns the extra time of the update: the time with the shard's own optimizer
+ * minus the time with input->optimizer, which the net priced. Sets
+ * input->optimizer to the shard's own optimizer. */
 static double update_ms(const struct learned *learned,
                         const struct shard *shard, struct feature_input *input)
 {
@@ -133,7 +136,8 @@ static double update_ms(const struct learned *learned,
            fused_added_ms(learned->spec, by_other);
 }
 
-/* Fills the lanes after the sums. For a replica, sets the sums to 0. */
+/* Fills the lanes that follow the lanes of the net and the estimate. For a
+ * replica, sets the lanes of the net and the estimate to 0. */
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
@@ -182,9 +186,9 @@ static void learned_embed(const struct oracle *oracle,
     }
 }
 
-/* Fills the head's input from a device's sums, if there is a head: embeddings
- * weighted by their share of the estimate, and the totals. Returns the unit of
- * the head's answer, in ms. */
+/* Fills the input of the net's head from the sums of a device, if there is a
+ * head. The input consists of the embeddings, weighted by their share of the
+ * estimate, and the totals. Returns the unit of the head's answer, in ms. */
 static double fill_head(const struct learned *learned, const double *sums,
                         float *in)
 {
@@ -225,10 +229,11 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             double ms =
                 ratio * unit_ms[i] * learned->batch_ratio + lanes[LANE_UPDATE];
 
-            /* this comparison passes NaN on, so that it is reported */
+            /* the comparison is false for NaN, so NaN stays and is reported */
             if (ms < lanes[LANE_FLOOR])
                 ms = lanes[LANE_FLOOR];
-            /* A whole number, so exactly 0 without shards. */
+            /* JOB_SHARDS is a whole number, so it is exactly 0 without
+             * shards. */
             if (!(job[JOB_SHARDS] > 0))
                 ms = 0;
             ms += job[JOB_REPLICAS] + job_added_ms(learned->spec, job);
@@ -254,9 +259,9 @@ static size_t learned_judge(const struct oracle *oracle,
                                n, compute_ms, error, outside, arena);
 }
 
-/* Returns the published figures of a GPU, with those replaced that were fitted
- * to measurements. skips_checks is set for this program's lookups and cleared
- * for FBGEMM's. */
+/* Returns the published figures of a GPU, in which figures that were fitted to
+ * measurements replace the published ones. skips_checks is set for this
+ * program's lookups and cleared for FBGEMM's lookups. */
 static const struct gpu_spec *model_spec(const struct gpu_spec *published,
                                          const struct model *model,
                                          struct arena *arena)
@@ -282,9 +287,9 @@ static const struct gpu_spec *model_spec(const struct gpu_spec *published,
 }
 
 /* Sets the constants that the net does not cover: communication that was not
- * measured, and for a GPU the bandwidth of its memory. They are those of the
- * measured GPU. If its figures are unknown, they are those of the GPU that the
- * plan is for. */
+ * measured, and, for a GPU, its memory bandwidth. The constants are those of
+ * the measured GPU. If the figures of the measured GPU are unknown, the
+ * constants are those of the GPU that the plan is for. */
 static int choose_constants(struct learned *learned,
                             const struct problem *problem, struct arena *arena,
                             struct err *err)
@@ -297,8 +302,8 @@ static int choose_constants(struct learned *learned,
 
     if (gpu_spec_of_device(&spec, model->setting.device, arena, err))
         return -1;
-    /* The measured GPU may have another name in the plan, or figures of the
-     * user's own. */
+    /* In the plan, the measured GPU may have another name, or figures from a
+     * file of the user. */
     if (spec && gpu && strcmp(spec->name, gpu) != 0 &&
         !gpu_spec_get(&planned, gpu, arena, &ignored) &&
         !strcmp(planned->full_name, spec->full_name))
@@ -328,9 +333,12 @@ static int choose_constants(struct learned *learned,
     return 0;
 }
 
-/* Returns a warning, one sentence, if the samples are of another GPU than the
- * problem's, if they are of another processor or instruction set than this
- * machine's, or if the net is slow on this machine. Otherwise NULL. */
+/* Returns a warning of one sentence, or NULL if there is no cause for one. The
+ * causes are:
+ * - the samples are of another GPU than the problem's;
+ * - the samples are of another processor or instruction set than those of
+ *   this machine;
+ * - the net is slow on this machine. */
 static const char *doubt(const struct learned *learned, const char *file,
                          const struct problem *problem, struct arena *arena)
 {
@@ -355,23 +363,23 @@ static const char *doubt(const struct learned *learned, const char *file,
                     file, model->setting.device, model->setting.isa, cpu, isa);
 }
 
-/* Returns the error on samples that training did not see (held out, or by
- * cross-validation). It is unknown (0) for another GPU, and for settings that
- * were not trained on. */
+/* Returns the model's error on samples that training did not see (held-out
+ * samples, or cross-validation). The error is unknown (0) for another GPU than
+ * the measured one, and for settings that have no training samples. */
 static struct cost_error error_of(const struct model *model,
                                   const struct oracle *oracle,
                                   struct arena *arena)
 {
-    /* a net that is slow on this machine still has this error */
+    /* A warning that the net is slow here does not change the error. */
     if (oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
         oracle->cost.basis != BASIS_MEASURED)
         return (struct cost_error){0};
     return interval_cost_error(&model->intervals, INTERVAL_ALL, arena);
 }
 
-/* Returns the distance between a range and a table. Criteria in order: width of
- * the weights, whether the optimizer has a state, names of optimizer and
- * precision. */
+/* Returns how much a training range differs from a table. The criteria,
+ * beginning with the most important, are: width of the weights, whether the
+ * optimizer has a state, names of optimizer and precision. */
 static unsigned distance(const struct model_range *range,
                          const struct table *table)
 {
@@ -389,9 +397,10 @@ static unsigned distance(const struct model_range *range,
     return sum;
 }
 
-/* Chooses the range for each table, and a batch inside all these ranges or near
- * them. A roofline takes every table as it is. Returns true if all tables are
- * inside the training set. */
+/* Chooses the training range for each table, and a batch that is inside all
+ * these ranges or near them. A model without a net prices every table with its
+ * own precision and optimizer. Returns true if all tables are inside the
+ * training set. */
 static bool choose_ranges(struct learned *learned,
                           const struct problem *problem, struct arena *arena)
 {
@@ -424,8 +433,8 @@ static bool choose_ranges(struct learned *learned,
     return is_trained;
 }
 
-/* Returns the third layer with the scaling of the totals folded in, so that it
- * takes their unscaled logarithms. */
+/* Returns the net's third layer with the scaling of the totals folded into its
+ * weights, so that the layer takes unscaled logarithms of the totals. */
 static struct mlp_layer fold_scaling(const struct model *model,
                                      struct arena *arena)
 {
@@ -464,10 +473,10 @@ static void build_nets(struct learned *learned, struct arena *arena)
     learned->n_embed = mlp->shape.n_embed;
 }
 
-/* Returns the path of a model. A bare name is that of a shipped model, if there
- * is one, with or without ".nsm". It precedes a file of this name in the
- * current folder, so that a plan that was priced by a shipped model finds it
- * again from anywhere. */
+/* Returns the path of a model. A bare name, with or without ".nsm", is first
+ * looked up among the shipped models. A shipped model takes precedence over a
+ * file of the same name in the current folder, so a plan that was priced by a
+ * shipped model finds this model again from anywhere. */
 static const char *path_of_model(const char *file, struct arena *arena)
 {
     const char *name = arena_printf(arena, "models/%s.nsm", file), *path;
@@ -493,8 +502,8 @@ int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
     return 0;
 }
 
-/* Returns the text of the training settings, with the kind of the model unless
- * it is a pure net. */
+/* Returns a text with the training settings of a model, and with the kind of
+ * the model unless it is a net without a roofline. */
 static const char *device_of(const struct model *model, struct arena *arena)
 {
     const char *setting = model_setting_text(model, arena);

@@ -15,7 +15,7 @@ void normal_add(double *a, double *b, size_t stride, const double *x, size_t n,
     }
 }
 
-/* row[n] -= factor * other[n] */
+/* Subtracts a multiple of a row: row[n] -= factor * other[n]. */
 static void subtract(double *restrict row, const double *restrict other,
                      double factor, size_t n)
 {
@@ -24,8 +24,8 @@ static void subtract(double *restrict row, const double *restrict other,
 }
 
 /* Cholesky decomposition. The factor is also stored transposed above the
- * diagonal. The innermost loop then runs along two rows, and a compiler can
- * vectorise it. */
+ * diagonal. With this copy the innermost loop runs along two rows, so a
+ * compiler can vectorise it. */
 void solve_symmetric(double *a, double *w, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -40,7 +40,7 @@ void mlp_randomise(struct mlp *mlp, struct rng *rng)
         const struct mlp_layer *layer = &mlp->layers[k];
         const double reach = 1 / sqrt((double)layer->n_in);
 
-        /* The biases follow the weights in memory. */
+        /* In memory the biases of a layer follow its weights. */
         for (size_t i = 0; i < (size_t)layer->n_out * (layer->n_in + 1); i++)
             layer->weight[i] = (float)(reach * (2 * rng_uniform(rng) - 1));
     }
@@ -63,8 +63,8 @@ void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
     work->d_s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
 }
 
-/* Evaluates layer k: out[n][n_out] = in weight' + bias, with negative values
- * set to 0 if the layer has a ReLU. */
+/* Evaluates layer k of a net: out[n][n_out] = in weight' + bias. If the layer
+ * has a ReLU, negative values are set to 0. */
 static void layer_forward(const struct mlp *mlp, int k, const float *in,
                           size_t n, struct mlp_work *work)
 {
@@ -82,8 +82,9 @@ static void layer_forward(const struct mlp *mlp, int k, const float *in,
         }
 }
 
-/* Computes the gradient of a layer, and unless d_in is NULL that of its inputs.
- * d_out[n][n_out] becomes the derivative before the ReLU. */
+/* Computes the gradient of a layer's parameters. Unless d_in is NULL, also
+ * computes the gradient of the layer's inputs. d_out[n][n_out] becomes the
+ * derivative before the ReLU. */
 static void layer_backward(const struct mlp *mlp, int k, const float *in,
                            size_t n, struct mlp_work *work, struct mlp *to,
                            float *d_in)
@@ -111,7 +112,8 @@ static void add_row(float *sum, float weight, const float *more, size_t n)
         sum[i] += weight * more[i];
 }
 
-/* Fills the head's inputs: the sums of the embeddings, then the totals. */
+/* Fills the inputs of the head of the net: the sums of the embeddings, then the
+ * totals. */
 static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
                            size_t n_embed, size_t n_totals)
 {

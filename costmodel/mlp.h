@@ -8,27 +8,28 @@
 /*
  * The published net shape, for training: a table MLP (two layers, ReLU after
  * both), the sum over the tables of a sample, and a head (one hidden ReLU
- * layer, one output). In addition, the sum may be weighted, and the head may
- * have totals t of the sample as further inputs.
+ * layer, one output). Two additions are possible: the sum may be weighted, and
+ * the head may have totals t of the sample as further inputs.
  *
  *     h1 = relu(x w1' + b1)         h2 = relu(h1 w2' + b2)
  *     s  = sum of weight h2         h3 = relu([s t] w3' + b3)
  *     y  = h3 w4' + b4
  */
 
-/* Layer sizes as published, for 20 features. */
+/* Layer sizes of the published net, which has 20 features. */
 #define MLP_HIDDEN 128
 #define MLP_EMBED 32
 #define MLP_HEAD 64
 
 struct mlp_shape {
     uint32_t n_features, n_hidden, n_embed, n_head;
-    uint32_t n_totals; /* inputs of the head after the sum; 0 as published */
+    /* Inputs of the head after the sum; 0 in the published net. */
+    uint32_t n_totals;
 };
 
 #define MLP_LAYERS 4
-/* A net, or the gradient of one. All parameters are one block; the layers point
- * into it. */
+/* A net, or the gradient of one. All parameters are in one block of memory,
+ * into which the layers point. */
 struct mlp {
     struct mlp_shape shape;
     size_t n_params;
@@ -42,11 +43,11 @@ void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
 /* Draws weights and biases uniformly from +-1/sqrt(inputs), as PyTorch does. */
 void mlp_randomise(struct mlp *mlp, struct rng *rng);
 
-/* Samples and their tables, sorted by sample. */
+/* A batch: samples and their tables, sorted by sample. */
 struct mlp_batch {
-    size_t n_samples, n_rows; /* >= 1 */
+    size_t n_samples, n_rows; /* numbers of samples and of tables, >= 1 */
     float *x;                 /* [n_rows][n_features], standardised */
-    uint32_t *first;          /* [n_samples + 1] into x */
+    uint32_t *first;          /* [n_samples + 1]: first row of a sample */
     float *weight;            /* [n_rows]: weight in the sum */
     float *totals;            /* [n_samples][n_totals] */
 };
@@ -54,21 +55,23 @@ struct mlp_batch {
 /* Activations and their gradients, sized for the largest batch. */
 struct mlp_work {
     size_t max_rows, max_samples;
-    /* Outputs of the four layers, h1, h2, h3 and y. The first two are
-     * [max_rows][n_out], the last two [max_samples][n_out]. d_out is the
-     * derivative of the loss. */
+    /* Outputs of the four layers, h1, h2, h3 and y. h1 and h2 are
+     * [max_rows][n_out], h3 and y are [max_samples][n_out]. d_out is the
+     * derivative of the loss by these outputs. */
     float *out[MLP_LAYERS], *d_out[MLP_LAYERS];
-    float *s, *d_s; /* [max_samples][n_embed + n_totals] */
+    /* [max_samples][n_embed + n_totals]: inputs of the head, and their
+     * gradient. */
+    float *s, *d_s;
 };
 void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
                    size_t max_rows, size_t max_samples, struct arena *arena);
 
-/* Computes y, stored in work->out[3]. Keeps all values that mlp_backward
- * needs. */
+/* Computes the net's output y and stores it in work->out[3]. Keeps all values
+ * that mlp_backward needs. */
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
                  struct mlp_work *work);
-/* Computes the gradient from work->d_out[3]; overwrites grad. mlp_forward must
- * have been called for the same batch. */
+/* Computes the gradient of all parameters from work->d_out[3], and stores it in
+ * `grad`. mlp_forward must have been called for the same batch. */
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
                   struct mlp_work *work, struct mlp *grad);
 
@@ -81,8 +84,8 @@ struct adam {
     unsigned step;
 };
 void adam_init(struct adam *adam, size_t n, struct arena *arena);
-/* Takes one step on params[n] against grad[n]. Before it, the parameters shrink
- * by the fraction learning_rate * weight_decay. */
+/* Updates params[n] by one step against the gradient grad[n]. Before the step,
+ * the parameters shrink by the fraction learning_rate * weight_decay. */
 void adam_update(struct adam *adam, float *params, const float *grad,
                  double learning_rate, double weight_decay);
 

@@ -12,8 +12,8 @@
 static const unsigned char magic[8] = {0x89, 'N', 'S', 'H',
                                        'A',  'R', 'D', '\n'};
 
-/* Layout of the first bytes of the file, which are copied to and from
- * memory. */
+/* Layout of the first bytes of a model file. The bytes are copied to and from
+ * memory unchanged. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "a model file holds little-endian numbers");
 struct prefix {
@@ -52,8 +52,8 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
     json_decref(root);
 }
 
-/* Checks everything except header and weights: magic, version, lengths and
- * checksum. */
+/* Checks everything in a model file except header and weights: magic, version,
+ * lengths and checksum. */
 static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
                       size_t len, const char *where, struct err *err)
 {
@@ -109,9 +109,9 @@ static int read_weights(struct model *model, const char *weights,
     return 0;
 }
 
-/* Margin below the largest header. A header may become longer when it is
- * formatted again, but never by this much apart from its texts, which keep
- * their length. */
+/* Part of the largest header length (MODEL_MAX_HEADER) that is kept free. A
+ * header may become longer when it is formatted again, but never by this much.
+ * Its texts keep their length. */
 #define MAX_LAYOUT_BYTES (MODEL_MAX_HEADER / 4)
 
 static int check_can_be_written(const struct model *model, size_t n_header,
@@ -238,7 +238,7 @@ const char *environment_text(const struct model_environment *environment,
 
     if (*environment->host)
         text = arena_printf(arena, "host %s", environment->host);
-    /* The driver of a CPU is the name of its operating system. */
+    /* On a CPU, the name of the operating system is stored as the driver. */
     if (*environment->driver)
         text = arena_printf(arena, "%s%s%s%s", text, *text ? ", " : "",
                             *environment->cuda ? "driver " : "",
@@ -276,7 +276,8 @@ const char *setting_text(const struct sample_setting *setting,
                         optimizer_names[setting->optimizer], setting->batch);
 }
 
-/* Returns "a|b|c": the names of the set bits. */
+/* Returns a text "a|b|c" with the names of the bits that are set in the
+ * mask. */
 static const char *join_names(unsigned mask, const char *const *names,
                               struct arena *arena)
 {
@@ -322,7 +323,7 @@ int model_load(struct model *model, const char *path, struct arena *arena,
     return model_parse(model, data, len, path, arena, err);
 }
 
-/* A file_check. */
+/* Checks that the bytes are a valid model file; used as a `file_check`. */
 static int check_bytes(const char *data, size_t len, const char *where,
                        struct arena *arena, struct err *err)
 {

@@ -38,19 +38,20 @@
 #define MODEL_VERSION 3
 #define MODEL_OLDEST_VERSION 1
 #define MODEL_MAX_HEADER (1u << 20)
-/* Most lanes of an embedding in an oracle's vector. */
+/* Largest number of embedding lanes in an oracle's vector. */
 #define MODEL_MAX_EMBED 64
 #define MODEL_MAX_ERRORS 8
 #define MODEL_MAX_RANGES (N_PRECISIONS * N_OPTIMIZERS)
 
 /* Errors of one predictor on one set of samples. */
 struct errors {
-    const char *name;        /* "net", "sum of measured singles" ... */
-    double mse;              /* ms^2 */
-    double mape, median_ape; /* fractions */
-    double p90_ape;          /* fraction; NAN if unknown */
+    /* predictor: "net", "sum of measured singles" ... */
+    const char *name;
+    double mse;              /* mean squared error in ms^2 */
+    double mape, median_ape; /* mean and median relative error, as fractions */
+    double p90_ape;          /* 90th percentile, a fraction; NAN if unknown */
     double kendall_tau;      /* NAN with fewer than two samples */
-    /* Number of samples that the predictor applies to. */
+    /* Number of samples that the errors are computed on. */
     size_t n;
 };
 
@@ -59,9 +60,9 @@ struct error_list {
     size_t n;
 };
 
-/* Composition of a model. */
+/* Kinds of models, by the parts that they consist of. */
 enum model_kind {
-    MODEL_ROOFLINE,     /* the roofline of a GPU, fitted */
+    MODEL_ROOFLINE,     /* the fitted roofline of a GPU */
     MODEL_NET,          /* a net on an estimate by rates, or on no estimate */
     MODEL_ROOFLINE_NET, /* a net on a fitted roofline */
     N_MODEL_KINDS
@@ -73,24 +74,28 @@ struct model_training {
     const char *build;   /* build id of the program, or NULL: unknown */
     const char *loss;    /* "relative" or "squared" */
     uint64_t seed;
-    /* Number of epochs run, and the epoch that the weights are from. */
+    /* Number of epochs that were run, and the epoch that the weights come
+     * from. */
     uint64_t epochs, best_epoch;
-    uint64_t n_train, n_validation; /* numbers of samples */
-    uint64_t n_held_out;            /* number of fused samples */
-    /* Folds of the cross-validation that chose the kind; 1: it was the
-     * validation side of the split; 0: no choice was made. */
+    /* Numbers of samples on two sides of the split. */
+    uint64_t n_train, n_validation;
+    uint64_t n_held_out; /* number of fused held-out samples */
+    /* Number of folds of the cross-validation that chose the kind of model. 1:
+     * the validation side of the split was used instead; 0: no choice was
+     * made. */
     uint64_t n_folds;
-    /* UTC of the first and the last sample, or "". */
+    /* UTC of the first and of the last sample; "" if unknown. */
     const char *measured_from, *measured_to;
 };
 
-/* Training settings: the range of batches at one precision and optimizer. A
- * list has one range for each pair of these. */
+/* Training settings: the range of batches at one precision and one optimizer. A
+ * list has one range for each pair of a precision and an optimizer. */
 struct model_range {
     enum precision precision;
     enum optimizer optimizer;
     uint32_t batch_min, batch_max; /* 1 <= min <= max */
-    uint64_t n_samples;            /* for training and validation; 0: unknown */
+    /* Training and validation samples; 0: unknown. */
+    uint64_t n_samples;
 };
 
 struct range_list {
@@ -98,38 +103,42 @@ struct range_list {
     size_t n;
 };
 
-/* Host and software with which training samples were measured. Unknown texts
- * are "", but not all three. */
+/* Host and software of the measurements of training samples. A text is "" if it
+ * is unknown. At least one of the three texts is known. */
 struct model_environment {
-    const char *driver, *cuda, *host; /* as in struct sample_setting */
+    const char *driver, *cuda, *host; /* texts of struct sample_setting */
     uint64_t n_samples;
 };
 #define MODEL_MAX_ENVIRONMENTS 16
 
 struct model {
-    /* Device, threads and isa of the measurements; the other members are
-     * zero. */
+    /* Setting of the measurements. Only the members device, threads and isa are
+     * used; the other members are zero. */
     struct sample_setting setting;
-    struct range_list ranges; /* at least one */
+    struct range_list ranges; /* training ranges, at least one */
     struct model_environment environments[MODEL_MAX_ENVIRONMENTS];
-    /* If there are more environments, only the first ones are kept. */
+    /* Number of environments. If there are more than MODEL_MAX_ENVIRONMENTS,
+     * only the first ones are kept. */
     size_t n_environments;
-    /* Version of the file that the model was read from, or 0. */
+    /* Version of the file that the model was read from; 0 if it was not read
+     * from a file. */
     uint32_t format;
     enum cost_basis basis; /* BASIS_MEASURED or BASIS_MODELLED */
-    const char *source;    /* one phrase, for people */
+    const char *source;    /* origin of the model, one phrase for people */
     struct feature_set features;
     struct estimate estimate;
-    /* Maps standardised features and totals to measured over estimated time, or
-     * to ms. Has no parameters if the model is only an estimate. */
+    /* The net. It maps standardised features and totals to the ratio of
+     * measured to estimated time, or to ms. It has no parameters if the model
+     * consists of an estimate only. */
     struct mlp mlp;
-    /* Errors that the kind was chosen by: one entry for each kind, with its
-     * name, on samples that it had not seen. Empty if the kind was given. */
+    /* Errors by which the kind of the model was chosen. There is one entry for
+     * each kind, with its name, on samples that the model of this kind had not
+     * seen. The list is empty if the caller gave the kind. */
     struct error_list choice;
     struct model_training training;
     struct error_list errors; /* errors on held-out fused samples */
-    /* Empty if there were too few samples, or if an older program wrote the
-     * file. */
+    /* Prediction intervals. The list is empty if there were too few samples, or
+     * if an older program wrote the file. */
     struct interval_list intervals;
     bool has_comm;
     struct comm_fit comm;
@@ -141,14 +150,16 @@ enum model_kind model_kind(const struct model *model);
 /* Returns a text such as "fitted roofline of h100" or "net", in the arena. */
 const char *model_kind_text(const struct model *model, struct arena *arena);
 
-/* Adds a sample with this setting: widens its range, or appends one. */
+/* Adds a sample with this setting to a list of ranges. Widens the range with
+ * its precision and optimizer, or appends a new range. */
 void range_list_add(struct range_list *ranges,
                     const struct sample_setting *setting);
 /* Returns the index of the range with this precision and optimizer, or
  * ranges->n if there is no such range. */
 size_t range_list_find(const struct range_list *ranges,
                        enum precision precision, enum optimizer optimizer);
-/* Adds a training sample to the environments. Copies the texts of a new one. */
+/* Adds a training sample to the environments of the model. If the environment
+ * of the sample is new, its texts are copied. */
 void model_add_environment(struct model *model,
                            const struct sample_setting *setting,
                            struct arena *arena);
@@ -157,7 +168,8 @@ void model_add_environment(struct model *model,
 const char *environment_text(const struct model_environment *environment,
                              struct arena *arena);
 /* Returns true if the training samples include this precision and optimizer,
- * and the batch lies between their smallest and largest batch. */
+ * and the batch lies between the smallest and the largest batch of these
+ * samples. */
 bool model_covers(const struct model *model, enum precision precision,
                   enum optimizer optimizer, double batch);
 
@@ -166,19 +178,21 @@ bool model_covers(const struct model *model, enum precision precision,
 void model_to_bytes(struct model *model, const char **data, size_t *len,
                     struct arena *arena);
 /* Reads the header of a model file; model_to_json is its counterpart. The model
- * must be zero on entry. Everything is filled except the weights of the net.
- * Texts are copied into the arena. ERR_INPUT names the member. */
+ * must be zero on entry. All members are filled except the weights of the net.
+ * Texts are copied into the arena. The message of ERR_INPUT names the wrong
+ * member. */
 int model_from_json(struct model *model, const json_t *root, const char *where,
                     struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Returns everything except the weights, as model_to_bytes writes it into the
- * header. The caller decrefs it. */
+/* Returns a JSON object with everything in the model except the weights.
+ * model_to_bytes writes this object into the header. The caller decrefs it. */
 json_t *model_to_json(const struct model *model);
 
-/* Reads data[len]. `where` is the name for messages. The result lives in the
- * arena. ERR_INPUT states the reason: not a model file, another version,
- * truncated, damaged, a weight that is not finite, or a shape or a feature that
- * this program cannot use. */
+/* Reads a model from the bytes data[len] of its file. `where` is the name of
+ * the file for error messages. The model lives in the arena. The message of
+ * ERR_INPUT states the reason: not a model file, another version, truncated,
+ * damaged, a weight that is not finite, or a shape or a feature that this
+ * program cannot use. */
 int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena,
                 struct err *err) MUST_CHECK;
@@ -191,23 +205,24 @@ const char *device_text(const struct sample_setting *setting,
  * rowwise_adagrad, batch 4096", in the arena. */
 const char *setting_text(const struct sample_setting *setting,
                          struct arena *arena);
-/* Returns the corresponding text for all training settings of a model:
+/* Returns a text with all training settings of a model, in the arena, such as
  * "cuda:NVIDIA H200, sm_90, fp32|fp16, sgd|rowwise_adagrad, batch 1024 to
  * 65536". */
 const char *model_setting_text(const struct model *model, struct arena *arena);
 
 int model_load(struct model *model, const char *path, struct arena *arena,
                struct err *err) MUST_CHECK;
-/* Writes the file atomically: `path` is always either the old file or the
- * complete new one. The new file is first parsed as model_load does; ERR_INPUT
- * if that fails. Sets model->hash. */
+/* Writes the model file atomically: `path` is always either the old file or the
+ * complete new one. The new file is first parsed as in model_load. If it cannot
+ * be parsed, returns ERR_INPUT. Sets model->hash. */
 int model_save(struct model *model, const char *path,
                struct err *err) MUST_CHECK;
 
 /* Reads the compute net of a folder of reference nets (DIR/net_compute.json) as
- * a model of the published features. Its basis is BASIS_MODELLED, its setting
- * the published one: a batch of 65,536 samples, fp32, exact SGD. The model
- * lives in the arena. ERR_IO, or ERR_INPUT if the file is not a compute net. */
+ * a model of the published features. Its basis is BASIS_MODELLED, and its
+ * setting is the published setting: a batch of 65,536 samples, fp32, exact SGD.
+ * The model lives in the arena. Returns ERR_IO if the file cannot be read, or
+ * ERR_INPUT if the file is not a compute net. */
 int model_import(struct model *model, const char *dir, struct arena *arena,
                  struct err *err) MUST_CHECK;
 

@@ -9,17 +9,19 @@
 #define MAX_COUNT 0x1p53
 #define MAX_MS 1e15
 #define MAX_FIGURE 1e300       /* limit of features and totals, in any unit */
-#define MIN_SCALE DBL_TRUE_MIN /* least divisor */
+#define MIN_SCALE DBL_TRUE_MIN /* least divisor in a scaling */
 #define MAX_POWER 100
 #define MIN_GPU 1e-9
-/* Upper limits, beyond the time and the size of any exchange. */
+/* Upper limits for the time and the bytes of an exchange. No real exchange
+ * reaches them. */
 #define MAX_US 1e18
 #define MAX_BYTES 0x1p63
 
-/* Descriptions of each member that is a number or a text, with its range. The
- * knots of curves are checked when they are read. */
+/* Descriptions of all members of the file that are a number or a text, each
+ * with its range. The knots of curves are checked when they are read. */
 
-/* Kind and basis. A model is never analytic, so there are two choices. */
+/* The members "kind" and "basis". The basis has two choices, since a model is
+ * never analytic. */
 struct head {
     uint32_t kind, is_measured;
 };
@@ -30,7 +32,8 @@ static const struct place_field head_fields[] = {
     {"basis", MEMBER_OF(struct head, is_measured), true, 0, 0, basis_names},
 };
 #define MODEL(member) MEMBER_OF(struct model, member)
-/* Members of the model itself; the first is written first, the second last. */
+/* Members of the model itself; model_fields[0] is written first in
+ * the header, model_fields[1] last. */
 static const struct place_field model_fields[] = {
     {"source", MODEL(source), true, 0, 0, NULL},
     {"floor_gbps", MODEL(floor_gbps), true, 0, 1e9, NULL},
@@ -49,8 +52,8 @@ static const struct place_field range_fields[] = {
     {"batch_max", RANGE(batch_max), true, 1, UINT32_MAX, NULL},
     {"samples", RANGE(n_samples), true, 0, MAX_COUNT, NULL},
 };
-/* The batch in files of version 1. They have one setting: the first two of the
- * range fields, and this one. */
+/* The batch in files of version 1. A file of version 1 has one setting, which
+ * consists of the first two members of range_fields and of the batch. */
 static const struct place_field batch_field[] = {
     {"batch", RANGE(batch_min), true, 1, UINT32_MAX, NULL}};
 
@@ -70,7 +73,7 @@ static const struct place_field feature_fields[] = {
     {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
     {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
 };
-/* Totals of an estimate by rates, and of a roofline. */
+/* Members of a total: [0] in an estimate by rates, [1] in a roofline. */
 static const struct place_field total_fields[][6] = {
     {{"name", FEATURE(name), true, 0, 0, NULL},
      {"rate_ms", FEATURE(rate_ms), true, 0, MAX_MS, NULL},
@@ -253,7 +256,8 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
         json_t *object = PLACE_ROW(&class->errors, error_fields);
 
         PLACE_SET_FIELDS(object, class, class_fields);
-        /* "samples" is written twice; range and errors have the same number */
+        /* "samples" is written with the range and with the errors, which have
+         * the same number */
         PLACE_SET_FIELDS(object, &class->range, range_fields);
         json_array_append_new(classes, object);
     }
@@ -267,7 +271,7 @@ static json_t *training_to_json(const struct model_training *training)
 {
     json_t *value = PLACE_ROW(training, training_fields);
 
-    if (!training->build) /* a model of a version before 0.2.0 */
+    if (!training->build) /* the model is from a version before 0.2.0 */
         json_object_del(value, "build");
     return value;
 }
@@ -322,7 +326,8 @@ static int read_range(void *to, const struct json_place *place, struct err *err)
     return 0;
 }
 
-/* Reads one environment. Files of older models have none. */
+/* Reads one environment of the measurements. Files of older models have no
+ * environments. */
 static int read_environment(void *to, const struct json_place *place,
                             struct err *err)
 {
@@ -385,7 +390,8 @@ static int read_interval(void *to, const struct json_place *place,
     return PLACE_FIELDS(&list->items[list->n++], place, interval_fields, err);
 }
 
-/* Reads each object of the list `key`, which has min to max entries. */
+/* Reads each object of the list with the name `key`. The list must have min to
+ * max entries. */
 static int read_list(void *to, const struct json_place *place, const char *key,
                      size_t min, size_t max,
                      int (*read)(void *to, const struct json_place *place,
@@ -421,7 +427,7 @@ static int read_setting(struct model *model, const struct json_place *root,
          read_list(model, &place, "environments", 0, MODEL_MAX_ENVIRONMENTS,
                    read_environment, err)))
         return -1;
-    if (!place_has(&place, "batch")) /* not version 1 */
+    if (!place_has(&place, "batch")) /* files of version 2 or later */
         return read_list(model, &place, "ranges", 1, MODEL_MAX_RANGES,
                          read_range, err);
     if (place_fields(only, &place, range_fields, 2, err) ||
@@ -455,8 +461,8 @@ static int read_estimate(struct model *model, const struct json_place *root,
     return 0;
 }
 
-/* Returns true if bytes increase from 0, times do not decrease, and the last
- * line rises. */
+/* Returns true if the bytes of a curve increase from 0, its times do not
+ * decrease, and its last line rises. */
 static bool is_curve(const struct comm_curve *curve)
 {
     uint32_t n = curve->n_knots;
@@ -515,7 +521,8 @@ static int read_comm(struct model *model, const struct json_place *root,
     if (place_has(&place, "curves"))
         return read_list(fit, &place, "curves", 1, COMM_MAX_CURVES, read_curve,
                          err);
-    /* Format 1 has one line, for any number of ranks. */
+    /* A file of version 1 has one curve, which is a line and holds for any
+     * number of ranks. */
     if (PLACE_FIELDS(&line, &place, line_fields, err))
         return -1;
     fit->curves[0] = comm_line(line.alpha_us, line.gbps);
@@ -523,7 +530,7 @@ static int read_comm(struct model *model, const struct json_place *root,
     return 0;
 }
 
-/* Reads the shape of the net. With a roofline, a net is optional. */
+/* Reads the shape of the net. A model with a roofline may have no net. */
 static int read_shape(struct model *model, const struct json_place *root,
                       struct err *err)
 {

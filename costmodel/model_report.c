@@ -154,7 +154,7 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
                    evaluation->n_throttled);
 }
 
-/* Smaller powers are not printed. */
+/* Least power of a total that is printed. */
 #define LEAST_POWER 5e-4
 
 #define FEATURE(member) MEMBER_OF(struct feature, member)
@@ -167,7 +167,7 @@ static const struct figure feature_figures[] = {
     {0},
 };
 
-/* Prints the ranges if there are several. */
+/* Prints the training ranges of a model if there are several ranges. */
 static void print_ranges(const struct model *model, struct buf *out)
 {
     for (size_t i = 0; model->ranges.n > 1 && i < model->ranges.n; i++) {
@@ -275,7 +275,8 @@ void model_print(const struct model *model, const char *path,
                   out);
 }
 
-/* Errors of the exchanges of one kind, ranks and hosts. */
+/* Errors of fitted curves on the exchanges of one kind, one number of ranks and
+ * one number of hosts. */
 struct exchange_errors {
     const char *name;
     struct comm_errors errors;

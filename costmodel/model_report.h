@@ -7,7 +7,7 @@
 
 /*
  * Reports on a model and its errors for people. Each function appends lines to
- * `out`. Texts that they create live in the arena.
+ * `out`. Texts that the functions create live in the arena.
  */
 
 /* Prints the setting of the model, and the hosts, drivers and CUDA versions of
@@ -25,21 +25,22 @@ void model_print_kind(const struct model *model, struct arena *arena,
  * measured", followed by `unknown`, the rest of the sentence. */
 void model_print_comm(const struct model *model, const char *unknown,
                       struct arena *arena, struct buf *out);
-/* Prints the file and its hash, without the end of the line. */
+/* Prints the path of a model file and its hash, without the end of the line. */
 void model_print_file(const struct model *model, const char *path,
                       struct buf *out);
-/* Prints everything that a model contains. */
+/* Prints everything that a model file contains. */
 void model_print(const struct model *model, const char *path,
                  struct arena *arena, struct buf *out);
 
 void evaluation_print(const struct evaluation *evaluation, struct buf *out);
-/* Returns the list of evaluation->covered, the intervals with their coverage.
- * The caller decrefs it. */
+/* Returns a JSON list of the intervals in evaluation->covered, with their
+ * coverage. The caller decrefs the list. */
 json_t *covered_to_json(const struct evaluation *evaluation);
 
-/* Report on measured exchanges: for each kind and number of ranks and hosts,
- * the error of curves on exchanges that they have not seen. Prints a heading
- * and a line for each group; nothing if there are no samples. */
+/* Prints a report on measured exchanges. Exchanges with the same kind and the
+ * same numbers of ranks and hosts are a group. The report has a heading, and a
+ * line for each group with the error of fitted curves on exchanges that the fit
+ * has not seen. Prints nothing if there are no samples. */
 void comm_report_print(const struct comm_sample *samples, size_t n,
                        struct buf *out);
 json_t *comm_report_to_json(const struct comm_sample *samples, size_t n);

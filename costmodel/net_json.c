@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Members of a layer that are no lists, with their ranges. Numbers in lists
- * must fit a float. */
+/* Members of a layer that are single values, with their ranges. (Numbers in the
+ * lists of a layer must fit a float.) */
 #define LAYER(member) MEMBER_OF(struct mlp_layer, member)
 static const struct place_field layer_fields[] = {
     {"name", LAYER(name), true, 0, 0, NULL},
@@ -18,7 +18,7 @@ static const struct place_field layer_fields[] = {
     {"out", LAYER(n_out), true, 1, FAST_MLP_MAX_WIDTH, NULL},
 };
 
-/* Reads a list of n numbers that are at least min. */
+/* Reads a list of n numbers that are at least `min`. */
 static int read_floats(float **out, const struct json_place *place,
                        const char *key, size_t n, double min, struct err *err)
 {
@@ -80,8 +80,8 @@ static int read_layers(struct net_file *file, const struct json_place *place,
     return 0;
 }
 
-/* Fills inputs[n] with the index of the feature of each input. Every feature
- * must occur once. */
+/* Fills inputs[n]: for each input of the net, the index of its feature. Every
+ * feature must occur once. */
 static int read_features(uint32_t *inputs, uint32_t n,
                          const struct json_place *place,
                          const char *const *features, struct err *err)

@@ -9,12 +9,13 @@
 
 struct opener {
     const char *name;
-    /* ":..." if required; "[:...]" or "" if it may be omitted. */
+    /* Argument after the name: ":..." if the argument is required; "[:...]" or
+     * "" if it may be omitted. */
     const char *argument;
     int (*open)(struct oracle **out, const char *argument,
                 const struct problem *problem, struct arena *arena,
                 struct err *err);
-    unsigned heeds; /* a mask of enum heed */
+    unsigned heeds; /* options that change the prices, as a mask of enum heed */
 };
 
 #define OPENER(id, name, argument, heeds) \
@@ -22,8 +23,8 @@ struct opener {
 static const struct opener openers[] = {ORACLES(OPENER)};
 #define N_OPENERS (sizeof openers / sizeof *openers)
 
-/* Returns the text after the opener's name and a colon, or NULL if the text is
- * not for this opener. */
+/* Returns the text after the opener's name and a colon. Returns NULL if the
+ * text begins with another name. */
 static const char *argument_of(const struct opener *opener, const char *spec)
 {
     size_t len = strlen(opener->name);
@@ -54,7 +55,7 @@ int oracle_open(struct oracle **out, const char *spec,
                      ORACLE_CHOICES);
 }
 
-/* Returns the options that "KEY=VALUE,..." sets itself. */
+/* Returns the mask of options that the settings "KEY=VALUE,..." override. */
 static unsigned overridden(const char *settings)
 {
     static const struct {
@@ -107,13 +108,15 @@ static bool is_model_of(const char *model, const char *gpu,
 {
     size_t len = strlen(gpu);
 
-    /* "h100", "h100-fp16", but neither "h1000" nor another GPU's "h100-pcie" */
+    /* a match is "h100" or "h100-fp16"; no match is "h1000" or another GPU's
+     * "h100-pcie" */
     return !strncmp(model, gpu, len) &&
            (!model[len] || (model[len] == '-' && text_choice(gpus, model) < 0));
 }
 
-/* Returns the file of a GPU's shipped model: the shortest name, and of several
- * the first in order. Returns NULL without a matching name. */
+/* Returns the file of a GPU's shipped model. If several models match the GPU,
+ * the shortest name is chosen, and among equally short names the first one in
+ * order. Returns NULL if no name matches. */
 static const char *shipped_model(const char *gpu, struct arena *arena)
 {
     const char *const *model = file_list_data("models", ".nsm", arena);

@@ -9,9 +9,10 @@
  * the arena.
  */
 
-/* Opens a cost model by its text, as a user writes it: "model:FILE",
+/* Opens a cost model from a text that a user writes: "model:FILE",
  * "roofline:NAME", "reference:DIR", "torchrec", "torchrec:KEY=VALUE,...". The
- * name of an oracle is such a text, and opens it again. */
+ * name of an opened oracle is also a text of this form; it opens the same cost
+ * model again. */
 int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err) MUST_CHECK;
@@ -34,34 +35,36 @@ enum { HEEDS(HEED_BIT) N_HEEDS };
 enum heed { HEEDS(HEED_MASK) HEED_ALL = (1 << N_HEEDS) - 1 };
 #define HEED_NETWORK (HEED_INTRA | HEED_INTER | HEED_HOST | HEED_DOMAIN)
 
-/* Returns the mask of the options that the cost model of this text heeds.
- * Options that a setting in the text overrides are not included. */
+/* Returns the mask of the options that the cost model named by the text `spec`
+ * heeds. The mask leaves out options that a setting in the text overrides. */
 unsigned oracle_heeds(const char *spec);
 
-/* Finds the GPU of the cost model of this text, as a name for gpu_spec_get.
- * *gpu is NULL if it is unknown. */
+/* Finds the GPU of the cost model named by the text `spec`. *gpu is a name for
+ * gpu_spec_get, or NULL if the GPU is unknown. */
 int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,
                struct err *err) MUST_CHECK;
-/* Finds the GPU of a model file, which is named as for oracle_learned_open. */
+/* Finds the GPU of a model file. The file is named in the same way as for
+ * oracle_learned_open. */
 int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
                        struct err *err) MUST_CHECK;
 
-/* Prices a plan by the cost model of this text: oracle_open and plan_price. */
+/* Prices a plan by the cost model named by the text `spec`: calls oracle_open,
+ * then plan_price. */
 int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err) MUST_CHECK;
 
-/* Opens the default cost model for a GPU: its shipped model under data/models/,
- * or else its roofline. */
+/* Opens the default cost model for a GPU. It is the GPU's shipped model under
+ * data/models/. If there is no shipped model, it is the GPU's roofline. */
 int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                         const struct problem *problem, struct arena *arena,
                         struct err *err) MUST_CHECK;
 
 /*
  * List of the cost models: ORACLE(ID, "NAME", argument, options). The argument
- * is the text after the name: in brackets if it is optional, "" if a model
- * takes no argument. The options are those that the model heeds.
- * oracle_ID_open, in a file of its own, is called with the text after the
- * colon, or with "".
+ * is the text that may follow the name. It is in brackets if it is optional,
+ * and "" if the model takes no argument. The options are those that the model
+ * heeds. Each model is opened by the function oracle_ID_open, which has a file
+ * of its own. The function gets the text after the colon, or "".
  *
  *   learned    A model file trained by this program. A name without a '/' is
  *              first looked up among the shipped models: data/models/NAME or
@@ -69,7 +72,7 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
  *              the current folder. The oracle's name is "model:" and the file
  *              as given, so a shipped model is found from any folder.
  *   roofline   Formulas over published constants of a GPU, with the bandwidths
- *              that the cluster sets. Prices every kind.
+ *              that the cluster sets. Prices every kind of shard.
  *   reference  NeuroShard's published nets, as JSON in a folder:
  *              net_compute.json, net_comm_R_fw.json, net_comm_R_bw.json for R
  *              devices. Prices table and column shards.
@@ -77,15 +80,15 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
  *              (1.9.0a0) over its default bandwidths, additive over shards.
  *              Settings:
  *                hbm, intra, inter  GiB/s (2^30 bytes a second) of a rank's
- *                                   memory, inside a host and across. Defaults
- *                                   are 897, 600 and 12.5. If the cluster sets
- *                                   bandwidths, they replace the last two
- *                                   defaults.
+ *                                   memory, inside a host and across hosts.
+ *                                   Defaults are 897, 600 and 12.5. If the
+ *                                   cluster sets bandwidths, they replace
+ *                                   the defaults of intra and inter.
  *                outputs=new        caps a pooled table's outputs by its
  *                                   lookups
  *                outputs=legacy     as in TorchRec before April 2026
- *              Prices every kind. Rows may be cut over all ranks or over those
- *              of one host.
+ *              Prices every kind of shard. Rows may be cut over all ranks or
+ *              over the ranks of one host.
  */
 #define ORACLES(ORACLE)                             \
     ORACLE(learned, "model", ":FILE", HEED_ALL)     \
@@ -99,7 +102,8 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                            struct err *err) MUST_CHECK;
 ORACLES(ORACLE_DECLARE)
 
-/* Text of all choices: "model:FILE, roofline:NAME, ..." */
+/* Text that lists the choices of cost models: "model:FILE, roofline:NAME,
+ * ..." */
 #define ORACLE_CHOICE(id, name, argument, heeds) ", " name argument
 #define ORACLE_CHOICES (&(ORACLES(ORACLE_CHOICE))[2])
 

@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Most samples that the scales are fitted to. */
+/* Largest number of samples that the length scales are fitted to. */
 #define MOST_SCALED 256
-/* Prior variance of the logarithms of the fitted parameters, around their
- * start. */
+/* Prior variance of the fitted parameters, as logarithms. The mean of the prior
+ * is the start value of each parameter. */
 #define PRIOR_VARIANCE 2.25
 #define FREEDOM 4
 #define N_ROUNDS 3
@@ -23,16 +23,19 @@ enum { SMOOTH, NOISE, SCALE };
 struct process {
     size_t n_inputs, n_samples;
     double *x; /* [n_inputs][n_samples] */
-    /* For the known samples. y: log(measured / estimated), minus the mean.
-     * loud: noise variance of a sample, relative to the common one. weight:
-     * coefficients of the process. covariances: [n][n]. */
+    /* Values for the known samples:
+     *   y            log(measured / estimated), minus the mean
+     *   loud         noise variance of a sample over the common variance
+     *   weight       coefficients of the Gaussian process
+     *   covariances  [n][n], between the samples */
     double *y, *loud, *weight, *covariances;
     double start[MOST_CHOSEN], chosen[MOST_CHOSEN];
     double per_scale[MOST_CHOSEN]; /* 1 / length scale of each input */
 };
 
-/* Fills the inputs of sample i: the totals, and the features of its tables,
- * averaged by their shares. */
+/* Fills the inputs that describe sample i: its totals, and the features of its
+ * tables. The features are averaged over the tables, weighted by their
+ * shares. */
 static void fill_inputs(struct process *process, const struct dataset *dataset,
                         size_t i)
 {
@@ -48,9 +51,9 @@ static void fill_inputs(struct process *process, const struct dataset *dataset,
                   (double)dataset->scaled_rows[j * n_features + f];
 }
 
-/* Fills of[n] with the covariances of sample i and n other samples: every nth,
- * from the first on. The inner loop runs over all samples, so that a compiler
- * can vectorise it. */
+/* Fills out[n] with the covariances between sample i and n other samples, which
+ * are every nth sample from the first on. The inner loop runs over all samples,
+ * so that a compiler can vectorise it. */
 static void covariances(double *restrict out, const struct process *process,
                         size_t i, size_t n, size_t nth)
 {
@@ -71,8 +74,9 @@ static void covariances(double *restrict out, const struct process *process,
         out[j] = exp(most - out[j] / 2);
 }
 
-/* Fits the weights to n samples, taking every nth. Returns the negative
- * logarithm of the posterior density of the parameters, up to a constant. */
+/* Fits the weights of the Gaussian process to n samples, which are every nth of
+ * the known samples. Returns the negative logarithm of the posterior density of
+ * the parameters, up to a constant. */
 static double solve(struct process *process, size_t n, size_t nth)
 {
     double *a = process->covariances, *w = process->weight, loss = 0;
@@ -94,7 +98,7 @@ static double solve(struct process *process, size_t n, size_t nth)
     return loss;
 }
 
-/* Updates the noise of each sample from its residual. */
+/* Updates the noise variance of each sample from the residual of the sample. */
 static void listen(struct process *process, size_t n, size_t nth)
 {
     for (size_t i = 0; i < n; i++) {

@@ -17,14 +17,14 @@
  * Little, Taylor 1989).
  */
 
-/* Adds n samples without times to a dataset. Each is a copy of a random sample,
- * with its tables replaced by random ones of the same setting. No table is
- * wider than the first: the others are cut to its columns, since a plan groups
- * tables in this way. */
+/* Adds n samples without times to a dataset. Each new sample is a copy of a
+ * random sample, in which random tables of the same setting replace the tables.
+ * Tables that are wider than the first table are cut to the columns of the
+ * first table, since a plan groups tables in this way. */
 void pseudo_labels_add(struct dataset *dataset, size_t n, uint64_t seed,
                        struct arena *arena);
-/* Sets the times of all samples after the first n_known of a scaled dataset,
- * predicted from those first n_known. */
+/* Sets the times of all samples after the first n_known of a scaled dataset.
+ * The times are predicted from the first n_known samples. */
 void pseudo_labels_price(struct dataset *all, size_t n_known);
 
 #endif

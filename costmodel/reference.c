@@ -2,10 +2,10 @@
 /*
  * The nets of the published code, exported as JSON. The compute net is a table
  * MLP, a sum over the tables of a device, and a head. There is one pair of
- * communication nets for each number of devices. Their inputs are the output
- * widths of the devices; the forward net also takes the delay of each device.
- * Arithmetic is float, as in training. A vector consists of the 32 outputs of
- * the table MLP and the output width.
+ * communication nets for each number of devices. Inputs of a communication net
+ * are the output widths of the devices; the forward net also takes the delay of
+ * each device. Arithmetic is float, as in training. A vector consists of the 32
+ * outputs of the table MLP and the output width.
  */
 #include "costmodel/oracles.h"
 
@@ -25,7 +25,7 @@ struct net {
 
 struct reference {
     struct oracle base;
-    /* The problem as the nets' authors knew it: without deduplication of
+    /* The problem as the published nets see it: without deduplication of
      * ids. */
     struct problem published;
     struct feature_set features;
@@ -62,7 +62,8 @@ static int open_compute(struct reference *reference, const char *dir,
     return 0;
 }
 
-/* n_inputs is R (backward) or 2 R (forward). */
+/* Opens a communication net for R = n_devices devices. n_inputs is R for the
+ * backward net and 2 R for the forward net. */
 static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
                      uint32_t n_inputs, uint64_t *hash, struct arena *arena,
                      struct err *err)
@@ -146,8 +147,9 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
 }
 
 /* Fills the inputs of a communication net for one assignment, whose first
- * device has the index `at`. Inputs are the widths, `stride` apart, and in the
- * forward the delay of each device after the first one that is ready. */
+ * device has the index `at`. Inputs are the output widths of the devices, which
+ * are `stride` apart. The forward net also takes the delay of each device: the
+ * time from which the first device is ready until this device is ready. */
 static void fill_comm(float *in, const struct net_file *file,
                       uint32_t n_devices, size_t pos, const double *widths,
                       size_t stride, const double *compute_ms,
@@ -168,7 +170,7 @@ static void fill_comm(float *in, const struct net_file *file,
 }
 
 /* Evaluates a communication net. compute_ms and bwd_ms are NULL for the
- * backward. */
+ * backward net. */
 static void ask_comm(const struct oracle *oracle, const struct net *net,
                      size_t n, const double *widths, size_t stride,
                      const double *compute_ms, const double *bwd_ms,

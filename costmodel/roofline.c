@@ -31,7 +31,7 @@
  * - w and w' depend on the widest table of an operation. Kernels are compiled
  *   for 32, 64, 128, 256 or 512 columns, so a narrow table next to a wide one
  *   costs as much as the wide one.
- * - H: a block of threads of its own adds up each hot row. A fitted GPU
+ * - H: each hot row is added up by its own block of threads. A fitted GPU
  *   (costmodel/roofline_fit.h) may add the time h for each of the H lookups.
  * - sort: one pass for each byte of a key reads and writes 8 bytes of key and 4
  *   bytes of value.
@@ -58,15 +58,15 @@
 /* log2 of the number of keys (2^20) at which the sort reaches its full number
  * of kernels. Below it, the number grows with the logarithm of the keys. */
 #define SORT_MOST_LOG2 20
-/* Sums of lookups below this count as 0. A sum from which all shards have been
- * subtracted again may not be exactly 0. */
+/* Sums of lookups below this limit count as 0. A sum from which all shards have
+ * been subtracted again may not be exactly 0. */
 #define LEAST_LOOKUPS 0.5
 /* First reuse bin whose rows are looked up more than 32 times (hot rows). */
 #define LONG_BIN 6
 #define N_WIDTHS 5
 /* Price of a second operation of fused tables on a device: the base of an
- * operation with GROUP_LOOKUPS lookups. If one group of tables is split in two,
- * only SPLIT_FRAC of it, as some of the group's work did not overlap before. */
+ * operation with GROUP_LOOKUPS lookups. Splitting a group of tables in two
+ * costs only SPLIT_FRAC of this base, as some work did not overlap before. */
 #define GROUP_LOOKUPS 65536
 #define SPLIT_FRAC 0.65
 
@@ -75,19 +75,19 @@
 struct kernels {
     double overlap;  /* 1: times combine by the norm; 0: they add up */
     double l1_bytes; /* cache of one SM for rows */
-    /* Kernel launches of a forward, a backward without sort, a full sort. */
+    /* Kernel launches: a forward, a backward without its sort, a full sort. */
     double forward_launches, backward_launches, sort_launches;
-    double sort_frac; /* share of DRAM bandwidth, for random keys */
-    /* Rate of gathering gradients bag by bag, over that of the L2. It exceeds 1
-     * because most gradients come from the L1. */
+    double sort_frac; /* share of DRAM bandwidth that a random sort has */
+    /* Ratio of the rate of gathering gradients bag by bag to the rate of the
+     * L2. It exceeds 1 because most gradients come from the L1. */
     double gather_l2;
-    /* Random rows get this share of bandwidth; each costs random_bytes more. */
+    /* Random rows: share of bandwidth, and extra bytes that each row costs. */
     double random_frac, random_bytes;
-    /* Issue costs: bag (forward); lookup and unique row (backward). A hot row
-     * costs long_run more, its lookups long_gradient instead of gradient. */
+    /* Issue costs: a bag (forward); a lookup, a unique row (backward); extra
+     * for a hot row; a lookup of a hot row, in place of `gradient`. */
     double bag, gradient, update, long_run, long_gradient;
-    /* Widths in columns that kernels are compiled for, with the issue cost of
-     * forward and backward relative to 128 columns. */
+    /* Widths in columns that kernels are compiled for. The issue costs of their
+     * forward and backward are relative to 128 columns. */
     struct width {
         double columns, forward, backward;
     } widths[N_WIDTHS];
@@ -115,10 +115,10 @@ static const struct kernels fbgemm = {
                {INFINITY, 2.4, 1.6}},
 };
 
-/* Kernels of this program on a CPU host, fitted to the 6,468 cases of
- * data/measurements/cpu-amd-epyc-2t.db. */
+/* Kernels of this program on a CPU host. The constants are fitted to the 6,468
+ * cases of data/measurements/cpu-amd-epyc-2t.db. */
 static const struct kernels host = {
-    .l1_bytes = 1e6, /* L2 of a core */
+    .l1_bytes = 1e6, /* bytes of the L2 of a core */
     .backward_launches = 1,
     .sort_frac = 0.15,
     .gather_l2 = 7.25,
@@ -139,15 +139,15 @@ static const struct kernels *kernels_of(const struct gpu_spec *spec)
 enum roofline_lane {
     LANE_ROWS, /* rows of all tables: the range of sort keys */
     LANE_LOOKUPS,
-    LANE_FWD_DRAM, /* ms, as are all lanes up to LANE_HOT */
+    LANE_FWD_DRAM, /* in ms, like all lanes up to LANE_HOT */
     LANE_FWD_L2,
-    LANE_FWD_ISSUE, /* at 128 columns, as LANE_BWD_ISSUE */
+    LANE_FWD_ISSUE, /* at 128 columns, like LANE_BWD_ISSUE */
     LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
     LANE_HOT, /* time to issue the lookups of hot rows */
-    /* Sum of (lookups of a bag)^4: whole numbers, so it returns to exact 0. */
+    /* Sum over bags of lookups^4. Whole numbers, so it returns to exact 0. */
     LANE_FWD_BAGS,
-    LANE_WIDTHS, /* number of shards of each kernel width */
+    LANE_WIDTHS, /* number of shards that need each kernel width */
     LANE_JOB = LANE_WIDTHS + N_WIDTHS,
     N_LANES = LANE_JOB + JOB_LANES
 };
@@ -167,10 +167,10 @@ struct roofline {
  * Optimizer state of fused updates. `bytes` and `rows` are the traffic for one
  * updated row, in bytes and in rows (a scalar costs a whole DRAM access of 64
  * bytes). `update` and `gradient` are issue costs beyond those of row-wise
- * Adagrad, for each updated row and each lookup. The values after Adagrad are
- * fitted to 121 sets on an H100
- * (data/measurements/fbgemm-nvidia-h100-updates.csv). AdamA is taken to be like
- * Adam [E].
+ * Adagrad, for each updated row and each lookup. The values of optimizers
+ * listed after Adagrad are fitted to 121 sets on an H100
+ * (data/measurements/fbgemm-nvidia-h100-updates.csv). AdamA is assumed to be
+ * like Adam (estimated [E]).
  */
 static const struct state {
     double bytes, rows, update, gradient;
@@ -184,8 +184,8 @@ static const struct state {
     [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {.bytes = 2 * 64, .rows = 3.3},
 };
 
-/* Returns the bytes of gradients that come from DRAM: all `once` bytes, and of
- * the bytes that lookups gather beyond these, the share 1 - cache / once. */
+/* Returns the bytes of gradients that come from DRAM. They are all `once`
+ * bytes, and the share 1 - cache / once of the gathered bytes beyond `once`. */
 static double gradient_dram(double once, double gathered, double cache)
 {
     if (once <= cache || gathered <= once)
@@ -202,7 +202,7 @@ static unsigned width_of(const struct kernels *kernels, double n_columns)
     return k;
 }
 
-/* Returns the issue cost of the backward, in lookups of the forward. Adds to
+/* Returns the issue cost of the backward, in units of a forward lookup. Adds to
  * *hot the number of lookups of hot rows. */
 static double backward_issue(const struct kernels *kernels,
                              const struct feature_input *input, double *hot)
@@ -219,7 +219,7 @@ static double backward_issue(const struct kernels *kernels,
            kernels->long_gradient * *hot;
 }
 
-/* Returns the ms to move `bytes` at `gbps`, which is in 10^9 bytes a second. */
+/* Returns the ms that moving `bytes` takes at `gbps` (10^9 bytes a second). */
 static double bytes_ms(double bytes, double gbps)
 {
     return bytes / (gbps * 1e6);
@@ -273,7 +273,7 @@ void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
     out[LANE_WIDTHS + width] = 1;
 }
 
-/* Returns the radix passes: bytes of a row number of the fused tables. */
+/* Returns the passes of the sort: bytes of a row number in the fused tables. */
 static unsigned key_bytes_used(double n_rows)
 {
     unsigned passes = 1;
@@ -283,7 +283,7 @@ static unsigned key_bytes_used(double n_rows)
     return passes;
 }
 
-/* Returns the width for the widest of a device's shards, or NULL. */
+/* Returns the kernel width for a device's widest shard; NULL if it has none. */
 static const struct width *widest(const struct kernels *kernels,
                                   const double *sum)
 {
@@ -293,7 +293,7 @@ static const struct width *widest(const struct kernels *kernels,
     return NULL;
 }
 
-/* Combines times: root of the sum of squares; plain sum without overlap. */
+/* Combines times: root of the sum of squares, or the sum without overlap. */
 static double together(const struct kernels *kernels, double a, double b,
                        double c, double d_squared)
 {
@@ -301,7 +301,7 @@ static double together(const struct kernels *kernels, double a, double b,
                                 : a + b + c;
 }
 
-/* Times of one operation of fused tables without its base. */
+/* Times of one operation of fused tables, without the base of the operation. */
 struct fused {
     double forward_ms, backward_ms;
 };
@@ -340,7 +340,7 @@ static double log2_about(double x)
 }
 
 /* Returns the base of an operation: its time without the work for its tables.
- * `lookups` is the size of the sort. Without lookups there is no backward. */
+ * `lookups` is the number of keys to sort; if it is 0, there is no backward. */
 static double base_ms(const struct gpu_spec *spec, double lookups)
 {
     const struct kernels *kernels = kernels_of(spec);
@@ -370,7 +370,7 @@ double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 
 /* Dense optimizer update of replicas: bytes moved for each fp32 element, and
  * kernels for each table. Measured on an H100 (torch 2.11, 313 sets, errors of
- * 3 to 5 %); the entries from Adam on are counted instead. */
+ * 3 to 5 %); the entries from Adam on are not measured but counted. */
 static const struct update {
     double bytes, kernels;
 } updates[N_OPTIMIZERS] = {
@@ -395,8 +395,8 @@ static double dense_ms(const struct gpu_spec *spec, const struct shard *replica,
            over.kernels * spec->launch_us / 1000;
 }
 
-/* Fills the lanes of a replica: its own lookups, gradient cleared and
- * copied. */
+/* Fills the lanes of a replica: its own lookups, and the passes that clear and
+ * copy its gradient. */
 static void embed_replica(const struct gpu_spec *spec,
                           const struct problem *problem,
                           const struct shard *replica, double out[JOB_LANES])
@@ -422,7 +422,7 @@ static void embed_replica(const struct gpu_spec *spec,
                         lanes[COMM_LANE_UPDATE];
 }
 
-/* Fills all lanes of a shard. `use` is as for job_embed. */
+/* Fills all lanes of a shard. `use` is its table's reuse (global batch). */
 static void embed(const struct gpu_spec *spec, const struct problem *problem,
                   const struct shard *shard, const struct table_use *use,
                   double out[N_LANES])
@@ -541,7 +541,7 @@ static void roofline_compute(const struct oracle *oracle, const double *sums,
         compute_ms[i] = device_ms(priced, sums + i * N_LANES, &forward_ms);
 }
 
-/* Returns the hash of every constant that a price depends on. */
+/* Returns the hash of all constants that prices depend on. */
 static const char *constants_hash(const struct gpu_spec *spec, enum dedup what,
                                   struct arena *arena)
 {

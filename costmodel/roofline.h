@@ -13,24 +13,25 @@
  * ran on an H100 (data/measurements/fbgemm-nvidia-h100.db;
  * tests/bench/bench_figures prints the errors). Times of other GPUs are scaled
  * by their clock, number of SMs and bandwidths. Hot rows are priced as measured
- * there, with Zipf exponents up to 1.5. TorchRec's pull request 4757 reports a
- * backward of 4.9 forwards, but not the shape of its tables, so nothing is
- * fitted to it.
+ * on the H100, with Zipf exponents up to 1.5. TorchRec's pull request 4757
+ * reports a backward of 4.9 forwards, but not the shape of its tables, so
+ * nothing is fitted to it.
  */
 
 /* Number of facts about a group of fused tables that add up over its tables
  * ("lanes"). Their sums determine the group's time. */
 #define FUSED_LANES 14
-/* Index of the first of the ROOFLINE_PARTS lanes that are times in ms. */
+/* Index of the first lane that is a time in ms. There are ROOFLINE_PARTS lanes
+ * of this kind. */
 #define FUSED_PART 2
-/* Fills out[] with the lanes that one table, or one piece of it, adds to its
- * group. For a replica, the backward only writes the gradient; its optimizer
- * update is counted separately (embed_replica). */
+/* Fills out[] with the lanes that one table, or one piece of a table, adds to
+ * its group of fused tables. For a replica, the backward only writes the
+ * gradient; its optimizer update is counted separately (embed_replica). */
 void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
                 bool is_replica, double out[FUSED_LANES]);
-/* Returns the time in ms of fused tables with these lanes. fused_added_ms
- * leaves out the base, the time that any operation takes; fused_ms includes
- * it. */
+/* Return the time in ms of fused tables, given the sums of their lanes.
+ * fused_added_ms leaves out the base (the time of an operation without any
+ * tables); fused_ms includes the base. */
 double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES]);
 double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES]);
@@ -39,43 +40,44 @@ double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES]);
 void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED]);
 
 /*
- * Lanes of a whole job on one GPU. They come last in the vectors of each oracle
- * that itself prices only one operation of fused tables.
+ * Lanes of a whole job on one GPU. An oracle that prices only one operation of
+ * fused tables appends these lanes to its vectors.
  *
- * A job launches up to three such operations: one for tables and column pieces,
- * one for row blocks, one for replicas. A replica contributes to JOB_REPLICAS
- * and to the lanes after it.
+ * A job launches up to three operations of fused tables: one for tables and
+ * column pieces, one for row blocks, one for replicas. A replica contributes to
+ * JOB_REPLICAS and to the lanes after it.
  *
- * The cost of a replica follows TorchRec's training of it. The backward writes
- * a dense gradient, which is cleared before, and copied into the buffer that is
- * reduced. Then the kernels of the optimizer pass over the whole table, one
- * after the other. For half of 304 sets of replicas that an H100 ran, the
- * prediction is within 7 %. tests/gpu/fbgemm_parts.py measured them;
- * tests/gpu/part_prices.py compares.
+ * The cost of a replica follows the way TorchRec trains it. The backward writes
+ * a dense gradient, which is cleared first, and is then copied into the buffer
+ * of the all-reduce. Then the kernels of the optimizer pass over the whole
+ * table, one after the other. For half of 304 sets of replicas that an H100
+ * ran, the prediction is within 7 %. tests/gpu/fbgemm_parts.py measured these
+ * sets; tests/gpu/part_prices.py compares measured and predicted times.
  */
 enum job_lane {
-    JOB_SHARDS,     /* number of shards, replicas not included */
+    JOB_SHARDS,     /* number of shards that are not replicas */
     JOB_ROW_BLOCKS, /* number of shards that are row blocks */
-    JOB_REPLICAS,   /* ms of all replicas, with their update */
+    JOB_REPLICAS,   /* ms of all replicas, with their updates */
     /* ns that lookups take to check their ids; a whole number. */
     JOB_CHECKS,
     JOB_COMM,
     JOB_LANES = JOB_COMM + COMM_LANES
 };
-/* Fills out[] for one shard. `use` is the reuse of its table over the global
- * batch. */
+/* Fills out[] for one shard. `use` is the reuse of the table of the shard over
+ * the global batch. */
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
                const struct shard *shard, const struct table_use *use,
                double out[JOB_LANES]);
-/* Returns gpu_spec_comm(), with the base times by which compute is split into
- * forward and backward. The forward's base is also the price of each further
- * chunk of lookups: on an H100, 5 to 11 us plus the check of ids
+/* Returns gpu_spec_comm() with its base times filled. The base times determine
+ * how compute is split into forward and backward. The base time of the forward
+ * is also the price of each further chunk of lookups. On an H100, a chunk costs
+ * 5 to 11 us plus the check of ids
  * (data/measurements/fbgemm-nvidia-h100-chunks.csv). */
 struct comm_model job_comm(const struct gpu_spec *spec,
                            const struct cluster *cluster);
 
-/* Opens the oracle of oracle_roofline_open for the figures in `spec`, which
- * must outlive the oracle. */
+/* Opens the same oracle as oracle_roofline_open, for the figures in `spec`.
+ * `spec` must live longer than the oracle. */
 struct oracle *roofline_oracle(const struct gpu_spec *spec,
                                const struct problem *problem,
                                struct arena *arena);

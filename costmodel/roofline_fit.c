@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Least squares of log(estimated / measured), robust and damped: Gauss-Newton
- * steps with Levenberg's damping. Errors beyond TOLERANCE count linearly, so a
- * disturbed sample does not distort the fit. Every unknown has a ridge penalty.
- * The unknowns are the logarithms of the factors by which the GPU is slower,
- * and the powers.
+ * The fit is a robust and damped least-squares fit of log(estimated /
+ * measured): Gauss-Newton steps with Levenberg's damping. Errors beyond
+ * TOLERANCE count linearly, so a disturbed sample does not distort the fit.
+ * Every unknown has a ridge penalty. The unknowns are the logarithms of the
+ * factors by which the GPU is slower, and the powers.
  */
 #include "costmodel/roofline_fit.h"
 
@@ -21,9 +21,10 @@
 #define MOST_CHANGE 1 /* largest change of an unknown in one step */
 #define DERIVATIVE 1e-4
 #define TOLERANCE 0.1
-/* Weights of the ridge penalties: the square of an unknown against the squared
- * error of a sample. The one for factors is small, since factors of ten are
- * common. Powers are usually small. */
+/* Weights of the ridge penalties. The weight multiplies the square of an
+ * unknown; the squared error of a sample has the weight 1. RIDGE_FACTOR is
+ * small, since factors of ten are common. RIDGE_POWER is larger, since powers
+ * are usually small. */
 #define RIDGE_FACTOR 0.01
 #define RIDGE_POWER 1.5
 
@@ -44,8 +45,8 @@ static void factors_of(const double *x, double factors[N_SLOWED])
         factors[k] = exp(x[k]);
 }
 
-/* Returns the factor of a power: the natural logarithm of total k of sample i,
- * relative to its mean. */
+/* Returns the natural logarithm of total k of sample i, minus its mean over the
+ * samples. The fit multiplies the result by the power of the total. */
 static double log_total(const struct fit *fit, size_t i, size_t k)
 {
     return log(2) * (log2(1 + fit->sums[i * fit->width + k]) -
@@ -83,7 +84,7 @@ static double loss_of(const struct fit *fit, const double *x)
     return loss;
 }
 
-/* Fills the normal equations of a step from x: a step = b. */
+/* Fills the normal equations for a step from x: a * step = b. */
 static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
 {
     const size_t n = fit->n_unknowns;
@@ -113,7 +114,7 @@ static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
 }
 
 /* Takes a step that lowers the loss. Raises *damping, which shortens the step,
- * until the step does so. Returns false if no step is found. */
+ * until the loss decreases. Returns false if no step lowers the loss. */
 static bool take_step(const struct fit *fit, double *x, double *loss,
                       double *damping)
 {

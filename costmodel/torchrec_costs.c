@@ -19,7 +19,7 @@
  *   row            N = pooling B / W; backward also copies 2.455 out d c / HBM.
  *                  Ranks after the last block have a block of no rows, which
  *                  costs as much as a full one.
- *   row in a pod,  N = pooling B / P and the copy; out vectors are exchanged
+ *   row in a pod,  N = pooling B / P, with the copy; out vectors are exchanged
  *   grid           inside the pod, then out / P vectors across pods. A pod is a
  *                  host, or an NVLink domain of hosts. Inside a domain of more
  *                  than one host, TorchRec's planner also uses `inter`.
@@ -57,7 +57,7 @@ struct torchrec {
     struct oracle base;
     double hbm_gibps, intra_gibps, inter_gibps; /* 2^30 bytes a second */
     double backward_factor;
-    bool is_legacy; /* true: lookups do not cap the pooled outputs */
+    bool is_legacy; /* true: outputs are not capped by lookups */
 };
 
 static double bytes_ms(double bytes, double gibps)
@@ -72,8 +72,8 @@ struct torchrec_work {
     double row_bytes, output_bytes;
 };
 
-/* Returns the work of a shard that has 1 / n_parts of the lookups of `batch`
- * samples. */
+/* Returns the work of a shard that gets one of n_parts equal parts of the
+ * lookups of `batch` samples. */
 static struct torchrec_work work_of(const struct torchrec *torchrec,
                                     const struct shard *shard, double batch,
                                     double n_parts)
@@ -93,7 +93,7 @@ static struct torchrec_work work_of(const struct torchrec *torchrec,
     return work;
 }
 
-/* Returns the bytes that a forward pass moves. */
+/* Returns the bytes that a forward pass of the shard moves. */
 static double forward_bytes(const struct torchrec_work *work)
 {
     return ceil(work->lookups * INDEX_BYTES) + work->lookups * work->row_bytes +
@@ -108,7 +108,7 @@ static double block_penalty(double columns)
                                          : QUARTER_BLOCK_PENALTY;
 }
 
-/* Returns the bandwidth between ranks of all hosts. */
+/* Returns the bandwidth of an exchange among the ranks of all hosts. */
 static double link_gibps(const struct torchrec *torchrec)
 {
     const struct cluster *cluster = &torchrec->base.problem->cluster;
@@ -134,9 +134,9 @@ static void embed_columns(const struct torchrec *torchrec,
         bytes_ms(exchanged, link_gibps(torchrec));
 }
 
-/* Returns the number of parts that the rows are cut into. TorchRec itself cuts
- * over all ranks or over those of a host; cuts in between are priced by the
- * same formula. */
+/* Returns the number of parts that the rows of a table are cut into. TorchRec
+ * itself cuts over all ranks, or over the ranks of a host. Numbers of parts
+ * between these two are priced by the same formula. */
 static double row_parts(const struct problem *problem,
                         const struct shard *shard)
 {
@@ -175,9 +175,9 @@ static void embed_rows(const struct torchrec *torchrec,
         bytes_ms(exchanged * BATCHED_COPY_FACTOR, torchrec->hbm_gibps);
 }
 
-/* Fills the lanes of a replica. As in TorchRec, an all-reduce is counted by
- * hosts, of which at most two count, with one network card for each rank.
- * Outputs have the precision of the weights. */
+/* Fills the lanes of a replica. As in TorchRec, the time of an all-reduce
+ * depends on the number of hosts (more than two count as two), and every rank
+ * has a network card of its own. Outputs have the precision of the weights. */
 static void embed_replica(const struct torchrec *torchrec,
                           const struct shard *shard, double *out)
 {
@@ -235,8 +235,8 @@ static void torchrec_comm(const struct oracle *oracle, size_t n,
     }
 }
 
-/* Fills the terms. There is one, the time of the rank: no rank waits for
- * another. */
+/* Fills the terms of the step. The only term is the time of the rank, since no
+ * rank waits for another rank. */
 static void torchrec_terms(const struct oracle *oracle, const double *sums,
                            size_t n, double *compute_ms, double *terms_ms)
 {
@@ -245,7 +245,7 @@ static void torchrec_terms(const struct oracle *oracle, const double *sums,
         terms_ms[i] = compute_ms[i] + sums[LANE_BWD_COMM] + sums[LANE_FWD_COMM];
 }
 
-/* Parses one "KEY=VALUE". */
+/* Parses one setting "KEY=VALUE". */
 static int parse_setting(struct torchrec *torchrec, const char *key,
                          const char *value, struct err *err)
 {
@@ -278,7 +278,7 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
                              "times its forward pass a backward pass takes, 0 "
                              "to %g, not '%s'",
                              MAX_BACKWARD_FACTOR, value);
-        torchrec->backward_factor = number + 0.0; /* no -0 */
+        torchrec->backward_factor = number + 0.0; /* turns -0 into 0 */
         return 0;
     }
     if (!text_to_double(value, &number) || !(number > 0))
@@ -309,8 +309,9 @@ static int parse_settings(struct torchrec *torchrec, const char *settings,
     return 0;
 }
 
-/* Returns a bandwidth in GiB/s: the cluster's if it sets one (in 10^9 bytes a
- * second), or else the default. Settings of the cost model override both. */
+/* Returns a bandwidth in GiB/s: the bandwidth that the cluster sets (in 10^9
+ * bytes a second), or else the default. A setting in the text of the cost model
+ * overrides both. */
 static double asked_gibps(double gbps, double default_gibps)
 {
     return gbps > 0 ? gbps * 1e9 / 0x1p30 : default_gibps;
@@ -329,7 +330,7 @@ static const char *describe_comm(const struct torchrec *torchrec,
         intra, inter, is_asked ? ", as asked for" : "");
 }
 
-/* Returns the hash of every constant that a price depends on. */
+/* Returns the hash of all constants that prices depend on. */
 static const char *constants_hash(const struct torchrec *torchrec,
                                   struct arena *arena)
 {

@@ -14,25 +14,25 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-/* Least time in the relative loss, as a share of the mean. Without this limit,
- * a time near zero would outweigh everything else. */
+/* Least time that the relative loss divides by, as a share of the mean time.
+ * Without this limit, a time near zero would outweigh everything else. */
 #define LEAST_TIME_FRAC 0.02
-/* Relative error beyond which the loss grows like |e|. */
+/* Relative error e beyond which the loss grows like |e| instead of e^2. */
 #define TOLERANCE 0.05
 #define WEIGHT_DECAY 0.05
-/* Weight decay of a net on a roofline, towards the roofline's prediction,
- * multiplied by the number of its samples and pseudo-labels. With 1,000 samples
- * and 3 % noise the mean error is 2.9 % instead of 3.1 %. For 10,000 samples
- * the best value is a tenth of this. */
+/* Weight decay of a net on a roofline, multiplied by the number of its samples
+ * and pseudo-labels. The decay pulls the net towards the roofline's prediction.
+ * With it, 1,000 samples with 3 % noise give a mean error of 2.9 % instead of
+ * 3.1 %. For 10,000 samples the best value is a tenth of this value. */
 #define SAMPLES_TO_ROOFLINE 800.0
-/* Shrinks a net's correction of a roofline: with n samples, the share n / (n +
- * SAMPLES_DOUBTED) is kept. A search would exploit plans that the net prices
- * too low. */
+/* Constant by which a net's correction of a roofline is shrunk. With n samples,
+ * the share n / (n + SAMPLES_DOUBTED) of the correction is kept. Without
+ * shrinking, a search would exploit plans that the net prices too low. */
 #define SAMPLES_DOUBTED 30.0
 /*
- * Number of pseudo-labels for a net on a roofline, and the most measured
- * samples with which they are used. Results with 200 samples of a simulated
- * GPU:
+ * Number of pseudo-labels for a net on a roofline, and the largest number of
+ * measured samples at which pseudo-labels are used. Results with 200 samples of
+ * a simulated GPU:
  *
  *                            without  with
  *   mean error               3.5 %    3.1 %
@@ -40,8 +40,8 @@
  */
 #define N_PSEUDO_LABELS 1000
 #define MOST_WITH_PSEUDO_LABELS 2000
-/* Most samples that a roofline is fitted to, and most samples for choosing one
- * of several GPUs. */
+/* Largest numbers of samples: to fit a roofline to (MOST_FIT), and to choose
+ * one of several GPUs by (MOST_TRIED). */
 #define MOST_FIT 2000
 #define MOST_TRIED 200
 
@@ -60,19 +60,20 @@ void train_options_init(struct train_options *options)
 struct training_run {
     const struct train_options *options;
     unsigned epochs, batch_size;
-    /* Measured samples, without pseudo-labels. */
+    /* Number of measured samples, without pseudo-labels. */
     size_t n_known;
     struct dataset train, validation; /* sides of the split */
-    /* Constant that is added to the net's output, 0 or 1: the prediction at the
-     * start of training. */
+    /* Constant that is added to the net's output, 0 or 1. It is the net's
+     * prediction at the start of training. */
     double start;
     double weight_decay;
-    /* Unit of the net's output: 1 times the estimate or, without an estimate,
-     * the mean training time in ms. */
+    /* Unit of the net's output. With an estimate it is 1, times the estimate of
+     * a sample. Without an estimate it is the mean training time in ms. */
     double scale;
     struct mlp_work work;
     struct mlp mlp, grad;
-    struct mlp average; /* weights that are validated and kept */
+    /* Running average of the weights; it is validated and kept. */
+    struct mlp average;
     struct adam adam;
     struct rng rng;
     uint64_t step, n_steps;
@@ -83,8 +84,10 @@ static bool keep_validation(const struct sample *sample)
     return sample_trains(sample) && sample_split(sample) == SPLIT_VALIDATION;
 }
 
-/* Returns the filter for training samples. A roofline needs no validation, and
- * neither does a net that begins at a roofline and is pulled to it. */
+/* Returns the filter that selects training samples for a kind of model. A
+ * roofline needs no validation side. A net on a roofline needs none either,
+ * because it begins at the roofline and is pulled to it. Both learn from all
+ * samples that are not held out. */
 static bool (*train_side(enum model_kind kind))(const struct sample *)
 {
     return kind == MODEL_NET ? sample_is_train : sample_is_known;
@@ -118,9 +121,9 @@ static int check_numbers(enum model_kind kind, const struct sample *samples,
                      TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
-/* Fits the roofline of this GPU to the samples that are not held out. If there
- * are more than `most`, only every n-th is used. Returns the loss of the
- * fit. */
+/* Fits the roofline of a GPU to the samples that are not held out. If there are
+ * more than `most` of these samples, only every n-th sample is used. Returns
+ * the loss of the fit. */
 static double fit_gpu(struct estimate *estimate, const struct gpu_spec *gpu,
                       const struct sample *samples, size_t n, size_t most)
 {
@@ -164,10 +167,9 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
 
         if (gpu_spec_get(&gpu, *name, arena, err))
             return -1;
-        if (gpu->comm_form == COMM_TOTAL) /* a CPU */
+        if (gpu->comm_form == COMM_TOTAL) /* the GPU is a CPU host */
             continue;
-        /* a GPU whose own lookups nobody measured is a less reliable
-         * reference */
+        /* a GPU is a less reliable reference if nobody measured its lookups */
         loss = fit_gpu(&tried, gpu, samples, n, MOST_TRIED) *
                (1 + gpu->lookup_error.frac);
         if (loss < least) {
@@ -195,8 +197,8 @@ static void split(struct training_run *run, const struct model *model,
         model->estimate.totals.n ? 1 : stats_mean(run->train.ms, run->n_known);
 }
 
-/* Chooses batch size and epochs if the caller leaves them open. The number of
- * steps does not depend on the pseudo-labels. */
+/* Chooses the batch size and the number of epochs if the caller gives none.
+ * Pseudo-labels do not change the number of steps. */
 static void choose_sizes(struct training_run *run)
 {
     const size_t n_train = run->n_known;
@@ -218,8 +220,8 @@ static void choose_sizes(struct training_run *run)
 }
 
 /* Returns the pseudo-Huber function of a relative error (Charbonnier et al.
- * 1994): e^2 near 0, 2 tolerance |e| far from 0. Half its derivative goes to
- * *slope. */
+ * 1994): e^2 near 0, 2 tolerance |e| far from 0. Stores half of its derivative
+ * in *slope. */
 static double robust(double error, double tolerance, double *slope)
 {
     const double far = error / tolerance, root = sqrt(1 + far * far);
@@ -228,8 +230,9 @@ static double robust(double error, double tolerance, double *slope)
     return 2 * tolerance * tolerance * (root - 1);
 }
 
-/* Runs the batch that starts at `begin` through a net. Returns the sum of its
- * losses; the derivatives of the mean loss go to the work's d_out. */
+/* Runs the batch that starts at `begin` through a net. Returns the sum of the
+ * losses of its samples. Stores the derivatives of the mean loss in the d_out
+ * of the net's work buffers. */
 static double batch_loss(struct training_run *run, const struct mlp *mlp,
                          const struct dataset *side, size_t begin)
 {
@@ -254,8 +257,9 @@ static double batch_loss(struct training_run *run, const struct mlp *mlp,
     return sum;
 }
 
-/* Updates average = share average + (1 - share) weights. The share is smaller
- * in the first steps, so that the average forgets the random start. */
+/* Updates the running average of the weights: average = share average + (1 -
+ * share) weights. The share is smaller in the first steps, so that the average
+ * forgets the random start. */
 static void update_average(struct training_run *run)
 {
     const double start = (1.0 + (double)run->step) / (10.0 + (double)run->step);
@@ -266,7 +270,7 @@ static void update_average(struct training_run *run)
             share * run->average.params[i] + (1 - share) * run->mlp.params[i];
 }
 
-/* Takes a step with the batch whose loss was computed last. */
+/* Takes one training step with the batch whose loss was computed last. */
 static void learn(struct training_run *run)
 {
     const double progress = (double)run->step / (double)run->n_steps;
@@ -281,8 +285,8 @@ static void learn(struct training_run *run)
     update_average(run);
 }
 
-/* Runs a side of the split through a net. The net learns, unless it is the
- * average. Returns the mean loss. */
+/* Runs all batches of one side of the split through a net. The net learns from
+ * them, unless it is the running average. Returns the mean loss. */
 static double run_side(struct training_run *run, struct dataset *side,
                        const struct mlp *mlp)
 {
@@ -298,8 +302,8 @@ static double run_side(struct training_run *run, struct dataset *side,
     return loss / (double)n;
 }
 
-/* Runs all epochs. The model gets the weights of the best epoch, or without
- * validation those of the last. */
+/* Runs all epochs. The model gets the weights of the epoch with the least
+ * validation loss or, without validation, the weights of the last epoch. */
 static int run_epochs(struct training_run *run, struct model *model,
                       struct err *err)
 {
@@ -336,7 +340,8 @@ static int run_epochs(struct training_run *run, struct model *model,
     return 0;
 }
 
-/* Converts the last layer to ms or to units of the estimate. */
+/* Rescales the last layer of the net, so that the net answers in ms or in units
+ * of the estimate. */
 static void scale_answer(const struct model *model,
                          const struct training_run *run)
 {
@@ -395,8 +400,8 @@ static void describe(struct model *model, const struct training_run *run,
     training->measured_to = arena_strdup(arena, to);
 }
 
-/* Returns the highest rate at which any sample moved its least bytes. It is the
- * physical floor of the net's predictions. */
+/* Returns the highest rate at which any sample moved the least bytes that it
+ * has to move. This rate is the physical floor of the net's predictions. */
 static double highest_gbps(const struct sample *samples, size_t n)
 {
     double highest = 0;
@@ -429,7 +434,8 @@ static void start_at_estimate(struct training_run *run)
     last->bias[0] = 0;
 }
 
-/* Makes the net, its inputs, and everything else that its training needs. */
+/* Makes the net, the inputs of the net, and everything else that training
+ * needs. */
 static void make_net(struct training_run *run, const struct model *model,
                      struct arena *arena)
 {

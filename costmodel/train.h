@@ -6,12 +6,12 @@
 
 /*
  * Trains the published net shape (table MLP, sum, head) on samples of one
- * device, of one or many settings. The optimizer is Adam on shuffled batches,
- * and the result has the weights of the epoch with the least validation loss. A
- * net on a roofline needs no validation, since it is pulled to the roofline. It
- * learns from all samples that are not held out, and has the weights of the
- * last epoch. Training runs on one thread. Equal samples, options and machines
- * give equal bytes.
+ * device, which may have one or many settings. The optimizer is Adam on
+ * shuffled batches, and the result has the weights of the epoch with the least
+ * validation loss. A net on a roofline needs no validation, since it is pulled
+ * to the roofline. It learns from all samples that are not held out, and has
+ * the weights of the last epoch. Training runs on one thread. Equal samples,
+ * options and machines give equal bytes.
  *
  * All differences from the published training were chosen by held-out error:
  *
@@ -34,7 +34,7 @@
  *   a  1,000 to 60,000 samples of a simulated GPU, as they are (1 % noise)
  *      and with 2 to 20 % noise added
  *   b  4,000 samples of a simulated GPU, 28 settings, 2 % noise
- *   c  3,400 measurements of a CPU, mean of four seeds; GPUs as before
+ *   c  3,400 measurements of a CPU, mean of four seeds; no change on GPUs
  *   d  measurements of a CPU whose repeats differ by 4.3 %
  *   e  200 measurements of FBGEMM on an H100
  *   f  1,000 measurements of this program's lookups
@@ -46,34 +46,40 @@
  */
 
 enum train_loss {
-    /* Mean of e^2 with e = (got - want) / want; beyond 0.05 it grows like |e|
-     * (pseudo-Huber). */
+    /* Mean of e^2 with e = (got - want) / want. Beyond |e| = 0.05 the loss
+     * grows like |e| (pseudo-Huber). */
     LOSS_RELATIVE,
     LOSS_SQUARED /* mean of (got - want)^2, in units of the mean time */
 };
 
 struct train_options {
     enum model_kind kind; /* default MODEL_NET */
-    /* GPU of the roofline; NULL: as train_gpu chooses. */
+    /* GPU of the roofline. If it is NULL, train_gpu() finds the GPU. */
     const struct gpu_spec *gpu;
     struct feature_set features;
-    /* If empty, the head sees only the sum, as published, and predicts ms. */
+    /* Totals that the head of the net takes as inputs. If the set is empty, the
+     * head sees only the sum of embeddings, as in the published net, and
+     * predicts ms. */
     struct feature_set totals;
-    /* 0: as many as 20,000 steps need, within 200 .. 1,000. */
+    /* Number of epochs. 0: as many epochs as 20,000 steps need, within 200 ..
+     * 1,000. */
     unsigned epochs;
-    unsigned batch_size;  /* 0: by the number of samples, 32 .. 256 */
+    /* Samples of a batch; 0: 32 .. 256, by the number of samples. */
+    unsigned batch_size;
     double learning_rate; /* default 4e-3 */
-    bool decay;           /* half a cosine down to 0 over the epochs */
-    /* Share of the old value in the running average of the weights, default
-     * 0.998; 0: no average. */
+    bool decay;           /* true: the rate falls to 0 by half a cosine */
+    /* Share of the old value in the running average of the weights; default
+     * 0.998. 0: no average. */
     double average;
     enum train_loss loss;
     uint64_t seed;
-    /* 0: no limit; else training stops with the best result so far. */
+    /* Time limit of training, which stops with the best result so far. 0: no
+     * limit. */
     double time_limit_s;
-    /* Called after each of `epochs`; may be NULL. The losses are in the units
-     * of training; without validation both are equal. A non-zero result stops
-     * training, with the best or last weights so far. */
+    /* Called after each of the `epochs` epochs; may be NULL. The losses are in
+     * the units of training. Without validation both losses are equal. If the
+     * function returns non-zero, training stops with the best or last weights
+     * so far. */
     int (*on_epoch)(void *ctx, unsigned epoch, unsigned epochs,
                     double train_loss, double validation_loss);
     void *ctx;
@@ -81,27 +87,28 @@ struct train_options {
 /* Sets the defaults of this program. */
 void train_options_init(struct train_options *options);
 
-/* Finds the GPU whose roofline suits samples of one device. It is the device's
- * own GPU, or, if its figures are unknown, the GPU that explains the times
- * best. At least some of the samples must not be held out. *out lives in the
- * arena. */
+/* Finds the GPU whose roofline suits samples of one device. If the figures of
+ * the device's own GPU are known, it is this GPU. Otherwise it is the GPU whose
+ * roofline fits the measured times best. At least some of the samples must not
+ * be held out. *out lives in the arena. */
 int train_gpu(const struct gpu_spec **out, const struct sample *samples,
               size_t n, const struct train_options *options,
               struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Least number of samples to fit a roofline. */
+/* Least number of samples to which a roofline can be fitted. */
 #define TRAIN_MIN_FIT 8
-/* Least numbers of samples on the two sides of the split to train a net. */
+/* Least numbers of samples with which a net can be trained, on the training
+ * side and on the validation side of the split. */
 #define TRAIN_MIN_SAMPLES 32
 #define TRAIN_MIN_VALIDATION 4
 
 /* Trains a model of options->kind on the samples that sample_trains() accepts,
  * split by case (see dataset.h). Kinds with a roofline learn from all samples
- * that are not held out. Each sample has its setting; device, threads and isa
- * are taken from the first. Everything in the model is filled except errors and
- * comm. The model lives in the arena. ERR_INPUT if there are too few samples
- * (the message has their number), or if training does not converge to finite
- * numbers. */
+ * that are not held out. Each sample must have its setting; device, threads and
+ * isa are taken from the first sample. All members of the model are filled
+ * except errors and comm. The model lives in the arena. Returns ERR_INPUT if
+ * there are too few samples (the message has the number of samples), or if
+ * training does not converge to finite numbers. */
 int train_fit(struct model *model, const struct sample *samples, size_t n,
               const struct train_options *options, struct arena *arena,
               struct err *err) MUST_CHECK;
