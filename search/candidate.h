@@ -7,7 +7,7 @@
 
 /*
  * Candidates: a candidate is a set of changes of an assignment, evaluated
- * without changing the assignment. It costs nothing unless it is committed. The
+ * without changing the assignment. So to reject a candidate costs nothing. The
  * functions are called in this order:
  *
  *     candidate_clear     forgets the previous candidate
@@ -18,16 +18,18 @@
  *     evaluators_price   prices them, and the total
  *     assignment_commit   applies the candidate; left out if it is rejected
  *
- * Each takes O(size of the changes), except that comm prices all devices.
+ * Each function takes O(size of the changes), except that the oracle's comm
+ * prices all devices.
  *
  * Pieces that meet. If a device has several column pieces of a table, TorchRec
- * assumes that all are as wide as the first one. Several pieces also cost more
- * than one piece of their total width. They can always be merged into one,
- * because columns may be given out in any order. So a candidate leaves at most
- * one column piece of a unit on a device, and one piece of each row block.
- * Pieces that a builder placed together and no candidate changed are merged in
- * the plan (plan_join_columns). In re-planning only, pieces of equal widths
- * that do not touch may stay separate, as in the current plan.
+ * assumes that all of these pieces are as wide as the first. Several pieces
+ * also cost more than one piece of their total width. The pieces can always be
+ * merged into one, because the columns of a table may be given to its pieces in
+ * any order. So a candidate leaves at most one column piece of a unit on a
+ * device, and at most one piece of each row block. Pieces that a builder placed
+ * on the same device, and that no candidate has changed, are merged only in the
+ * plan (plan_join_columns). In re-planning only, pieces of equal widths that do
+ * not touch may stay separate, as in the current plan.
  */
 
 /* Migration of one unit. */
@@ -41,53 +43,60 @@ struct unit_moved {
 struct device_estimate {
     double load_ms;
     uint64_t bytes;
-    uint32_t free_steps, held_steps; /* width steps of the unit being placed:
-                                          that it has room for, that it gets */
+    /* for the unit that is being placed: width steps that the device has room
+     * for; width steps that it gets */
+    uint32_t free_steps, held_steps;
 };
 
-/* A candidate. R is the number of devices of the assignment. "Afterwards" means
- * after the candidate is committed. */
+/* A candidate. R is the number of devices of the assignment. "Afterwards"
+ * means: after the candidate is committed. */
 struct candidate {
-    struct arena arena;      /* holds the arrays */
+    struct arena arena;      /* arena that holds the arrays below */
     struct snapshot changes; /* list of the changes */
-    uint32_t *devices; /* [n_devices] that it touches; has room for all R */
+    uint32_t *devices; /* [n_devices] devices that the candidate touches; has
+                          room for all R */
     uint32_t n_devices;
     uint32_t *place; /* [R]: index of the device in `devices`, or NO_PIECE */
-    uint32_t *n_in_block; /* [assignment_n_blocks]: number of devices that it
-                             touches in each block of devices */
-    uint32_t *first_on; /* [R]: scratch of candidate_join, and of search/moves.h
-                           to keep pieces apart; NO_PIECE otherwise */
-    bool is_apart;      /* candidate_join is not needed: the pieces that it adds
-                           share no device with others of their unit, or only as
-                           in the current plan */
-    int64_t *n_held;    /* [n_devices]: number of pieces afterwards */
-    uint64_t *bytes;    /* [n_devices] afterwards */
-    double *sums;       /* [n_devices][width] afterwards */
-    double *compute_ms; /* [n_devices]; if the oracle has no terms, this points
-                           into the `struct pricing` that priced it last */
-    double *terms_ms;   /* [n_devices][n_terms]; if the oracle has no terms, the
-                           same as compute_ms */
-    bool is_given_up;   /* the candidate is known to be rejected; it is not
-                           priced if the oracle has terms */
-    double limit_ms;    /* higher totals are accepted only by chance, at the
-                           temperature of the chain; INFINITY: no limit */
+    uint32_t *n_in_block; /* [assignment_n_blocks]: number of devices that the
+                             candidate touches in each block of devices */
+    uint32_t *first_on;   /* [R]: scratch of candidate_join. search/moves.h uses
+                             it, too, to keep pieces of a unit on different
+                             devices. NO_PIECE while unused */
+    bool is_apart; /* candidate_join is not needed, because each piece that the
+                      candidate adds is the only piece of its unit on its
+                      device, or shares its device with other pieces of the unit
+                      only as in the current plan */
+    /* [n_devices]: number of pieces on the device afterwards */
+    int64_t *n_held;
+    uint64_t *bytes;    /* [n_devices]: bytes on the device afterwards */
+    double *sums;       /* [n_devices][width]: sums of the device afterwards */
+    double *compute_ms; /* [n_devices]: compute of the device afterwards. If the
+                           oracle has no terms, this points into the `struct
+                           pricing` that priced the candidate last */
+    double *terms_ms;   /* [n_devices][n_terms]: terms of the device afterwards;
+                           same as compute_ms if the oracle has no terms */
+    bool is_given_up; /* the candidate is sure to be rejected; if the oracle has
+                         terms, it is then not priced */
+    double limit_ms;  /* a total above this limit is accepted only by chance, by
+                         the temperature of the chain; INFINITY: no limit */
     double temperature_ms;
-    double total_ms;          /* afterwards */
-    double excess;            /* of the assignment afterwards */
-    struct unit_moved *moved; /* [n_moved] units that it touches and their
-                                 migration; in re-planning only; has room for
-                                 all units */
+    double total_ms; /* total of the assignment afterwards */
+    double excess;   /* excess of the assignment afterwards */
+    /* [n_moved] units that the candidate touches, with their migration; only in
+     * re-planning; has room for all units */
+    struct unit_moved *moved;
     uint32_t n_moved;
-    uint64_t all_moved_bytes; /* migration of the assignment afterwards */
-    struct device_estimate
-        *estimates; /* [R]: scratch while changes are chosen */
+    uint64_t
+        all_moved_bytes; /* bytes of migration of the assignment afterwards */
+    /* [R]: scratch that is used while changes are chosen */
+    struct device_estimate *estimates;
 };
 
-/* Forgets all changes and sums. */
+/* Removes all changes and sums from the candidate. */
 void candidate_clear(struct candidate *candidate);
-/* Returns true if the candidate has to be priced. A given-up candidate does
- * not, unless assignments are checked: then search/temper.c asserts that it
- * would have been rejected. */
+/* Returns true if the candidate has to be priced. A candidate that is given up
+ * is not priced, unless assignments are checked (assignment_check_every): then
+ * search/temper.c asserts that it would have been rejected. */
 static inline bool candidate_is_priced(const struct candidate *candidate)
 {
     return !candidate->is_given_up || assignment_check_every;
@@ -101,13 +110,13 @@ double candidate_limit_ms(const struct candidate *candidate,
 void candidate_send(struct candidate *candidate,
                     const struct assignment *assignment, uint32_t piece,
                     uint32_t n_width_steps, uint32_t device);
-/* Removes a piece. */
+/* Adds the removal of a piece to the candidate. */
 static inline void candidate_remove(struct candidate *candidate, uint32_t piece)
 {
     *snapshot_next(&candidate->changes) =
         (struct change){.piece = piece, .type = NO_TYPE};
 }
-/* Removes all pieces of a unit. */
+/* Adds the removal of all pieces of a unit to the candidate. */
 static inline void candidate_remove_unit(struct candidate *candidate,
                                          const struct assignment *assignment,
                                          uint32_t unit)
@@ -116,7 +125,7 @@ static inline void candidate_remove_unit(struct candidate *candidate,
          i = assignment->links[i].next)
         candidate_remove(candidate, i);
 }
-/* Adds a new piece. Ignores piece.piece. */
+/* Adds a new piece to the candidate. The member piece.piece is ignored. */
 static inline void candidate_add(struct candidate *candidate,
                                  struct change piece)
 {
@@ -124,20 +133,22 @@ static inline void candidate_add(struct candidate *candidate,
     *snapshot_next(&candidate->changes) = piece;
 }
 /* Iterator over the pieces that a unit will have after the candidate: first the
- * pieces that the candidate adds or moves, in its order, then those that it
- * leaves alone. To begin, set unit, c to the first change to visit, and held to
- * first_of[unit], and zero the rest. */
+ * pieces that the candidate adds or moves, in the order of its changes, then
+ * the pieces that it does not change. Before the first step set `unit` to the
+ * unit, `c` to the index of the first change to visit, `held` to
+ * first_of[unit], and the other members to 0. */
 struct unit_walk {
     uint32_t unit;
-    uint32_t c; /* index of the change after the one that gave `piece` */
-    /* next piece of the assignment to visit; index at which the search for a
-     * change of it begins */
+    uint32_t c; /* index of the next change to visit */
+    /* held: next piece of the assignment to visit. next: index of the change at
+     * which the search for a change of this piece begins. */
     uint32_t held, next;
-    bool is_held;        /* `piece` is in the assignment and left alone */
+    bool is_held; /* `piece` is in the assignment and the candidate does not
+                     change it */
     struct change piece; /* current piece */
 };
-/* Goes to the next piece; returns false at the end. The caller may alter the
- * visited change and append changes meanwhile. */
+/* Goes to the next piece; returns false at the end. During the iteration the
+ * caller may alter the change that is being visited, and append changes. */
 bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
                     const struct assignment *assignment);
 /* Merges column pieces that the candidate would place on a device with other
@@ -146,29 +157,34 @@ bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
  *
  * - the merged piece would be a whole table that may only be cut,
  * - pieces of one row block meet on a device, or
- * - columns of a sequence table would have several widths. */
+ * - column pieces of a sequence table would have different widths. */
 bool candidate_join(struct candidate *candidate,
                     const struct assignment *assignment);
 
-/* Adds up the pieces of each touched device, and the excess. */
+/* Adds up the pieces of each device that the candidate touches, and the excess
+ * of the assignment. */
 void candidate_sum(struct candidate *candidate,
                    const struct assignment *assignment);
-/* Returns the sums, [width], of one device alone. Many candidates are rejected
- * on these sums alone. Call it before candidate_sum. */
+/* Adds up the pieces of one device only, and returns its sums, [width]. The
+ * sums of one device are enough to reject many candidates. Call it before
+ * candidate_sum. */
 const double *candidate_sum_on(struct candidate *candidate,
                                const struct assignment *assignment,
                                uint32_t device);
 
-/* Buffers to price up to n candidates in one batch. Unused if the oracle has
- * terms. */
+/* Buffers to price up to n candidates in one batch. The buffers are not used if
+ * the oracle has terms. */
 struct pricing {
-    struct bwd_memo memo; /* known backward exchanges; zeroed if comm is used */
-    /* [n][R][width], owned; the block also holds the arrays below. First the
-     * sums of all touched devices, gathered for ops->compute. Then the sums of
-     * all devices of each candidate; with a memo only the lane that it needs,
-     * [n][R]. */
+    struct bwd_memo memo; /* backward exchanges that were priced before; zeroed
+                             if the oracle's comm prices them */
+    /* [n][R][width], owned; the memory block also holds the arrays below. Each
+     * batch fills `sums` twice: first with the sums of all touched devices,
+     * gathered for ops->compute, and then with the sums of all devices of each
+     * candidate. With a memo the second filling has only the lane that the memo
+     * needs, [n][R]. */
     double *sums;
-    /* [n][R] each; rows_ms has the compute times of the gathered devices. */
+    /* Four arrays of [n][R]. rows_ms has the compute times of the touched
+     * devices, gathered in one list. */
     double *compute_ms, *fwd_ms, *bwd_ms, *rows_ms;
 };
 
@@ -181,11 +197,11 @@ void pricing_release(struct pricing *pricing);
 struct evaluator {
     struct assignment assignment;
     struct candidate candidate;
-    struct pricing alone; /* buffers for this evaluator alone; without a memo,
-                             because a memo is large */
+    struct pricing alone; /* buffers to price one candidate of this evaluator;
+                             they have no memo, because a memo is large */
     uint64_t n_priced;    /* number of candidates priced */
-    struct snapshot best; /* best candidate noted: its changes, its excess, and
-                             its value as total_ms */
+    struct snapshot best; /* changes and excess of the best candidate noted
+                             since evaluator_seek; total_ms is its value */
 };
 
 void evaluator_init(struct evaluator *evaluator,
@@ -193,23 +209,25 @@ void evaluator_init(struct evaluator *evaluator,
 /* Frees the contents. Returns the number of candidates priced. */
 uint64_t evaluator_release(struct evaluator *evaluator);
 
-/* Prices the candidates of n evaluators in one batch. All have been summed up
- * by candidate_sum. Totals may be NaN. */
+/* Prices the candidates of n evaluators in one batch. candidate_sum must have
+ * been called for all of these candidates. The resulting totals may be NaN. */
 void evaluators_price(struct evaluator *const *evaluators, uint32_t n,
                       struct pricing *pricing);
 
-/* Prices evaluator->trial, to which all changes have been added. Merges pieces
- * that meet, and sets its total and its excess. Returns the total, or INFINITY
- * if it is not finite or if the candidate is not allowed (candidate_join).
- * assignment_commit may follow. */
+/* Prices the candidate of the evaluator, to which all changes have been added.
+ * Merges pieces that meet on a device, and sets the total and the excess of the
+ * candidate. Returns the total, or INFINITY if the total is not finite or if
+ * the candidate is not allowed (candidate_join). assignment_commit may
+ * follow. */
 double evaluator_price(struct evaluator *evaluator);
 
 /* Begins to look for the best of several candidates, which are evaluated one
  * after the other. The best has the least excess, then the least value; among
- * equals the first wins. It must be better than this excess and value. */
+ * equals the first wins. The best must also be better than the excess and the
+ * value given here. */
 void evaluator_seek(struct evaluator *evaluator, double excess, double value);
-/* Notes the priced candidate with this value if it is the best so far. Ignores
- * values that are not finite. */
+/* Notes the priced candidate if, with this value, it is the best since
+ * evaluator_seek. Ignores values that are not finite. */
 void evaluator_note(struct evaluator *evaluator, double value);
 /* Commits the best candidate noted. Returns false if no candidate was noted. */
 bool evaluator_make(struct evaluator *evaluator);

@@ -12,35 +12,38 @@
  */
 
 struct fit_failure {
-    bool is_proven; /* no placement of the units that may not be cut keeps the
-                       limits */
-    uint64_t lacking_bytes; /* excess bytes of the best assignment found;
-                               UINT64_MAX if there was no attempt */
+    bool is_proven; /* proven: no placement of the units that may not be cut
+                       keeps the memory limits */
+    uint64_t lacking_bytes; /* bytes by which the best assignment found exceeds
+                               the memory limits; UINT64_MAX if no assignment
+                               was tried */
 };
 
-/* Fills *out, except for its total_ms, and returns true. Returns false and
- * fills *failure if no assignment was found, after some seconds. failure may be
- * NULL if the caller does not need the reason: then it takes hundredths of a
- * second, and finds fewer assignments. */
+/* Fills *out, except for its total_ms, and returns true. If it finds no
+ * assignment, returns false and fills *failure; this takes some seconds.
+ * `failure` may be NULL if the caller does not need the reason. A failure then
+ * takes only hundredths of a second, but some assignments that the longer
+ * search finds are missed. */
 bool fit_by_memory(struct snapshot *out, const struct search_space *space,
                    struct fit_failure *failure);
 
 /*
- * Explains why there is no plan, and what would help. The message says "no plan
- * fits" if there is a proof. A proof uses the bytes that the tables need
- * however they are cut, the smallest allowed piece, the pins, or all placements
- * of the units that may not be cut. Without a proof it says "no plan was
- * found". Then it gives changes that would suffice, near the least ones: memory
- * of a device, number of devices, or a kind that is not allowed. Each has been
- * tested with a quick packing.
+ * Explains why there is no plan, and which changes would help. The message says
+ * "no plan fits" if there is a proof. A proof uses the bytes that the tables
+ * need however they are cut, the smallest allowed piece, the pins, or all
+ * placements of the units that may not be cut. Without a proof the message says
+ * "no plan was found". The message then suggests changes of which each would be
+ * enough: more memory of a device, more devices, or a kind of shard that is not
+ * allowed. The suggested numbers are close to the smallest that are enough.
+ * Each suggestion has been tested with a quick packing.
  *
- * search_kinds are the kinds that the search makes. Proofs cover all kinds that
- * tables, problem and oracle allow.
+ * search_kinds are the kinds of shards that the search makes. Proofs cover all
+ * kinds that the tables, the problem and the oracle allow.
  */
 
-/* Before a search failure is NULL: returns 0, or fails with ERR_NO_PLAN if sums
- * alone prove that there is no plan. After a search without a plan: fails with
- * ERR_NO_PLAN. */
+/* Called before a search, with `failure` NULL: returns 0, or fails with
+ * ERR_NO_PLAN if sums of bytes are enough to prove that there is no plan.
+ * Called after a search that found no plan: always fails with ERR_NO_PLAN. */
 int infeasible_check(const struct problem *problem, const struct oracle *oracle,
                      unsigned search_kinds, const struct fit_failure *failure,
                      struct err *err) MUST_CHECK;
@@ -53,7 +56,7 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
 enum bins_answer {
     BINS_PACKED,
     BINS_NONE,    /* proven: the items do not fit */
-    BINS_GAVE_UP, /* max_work was spent without an answer */
+    BINS_GAVE_UP, /* max_work was used up before an answer was found */
 };
 
 /* Packs n items. Sets bin_of[n], the bin of each item, if the answer is

@@ -6,17 +6,18 @@
 #include "core/plan.h"
 
 /*
- * Searches that find plans: the published one, the full one and re-planning.
- * They use no part of a cost model but the oracle contract (core/oracle.h).
+ * Three searches find plans: the published search, the full search and
+ * re-planning. They use a cost model only through the oracle contract
+ * (core/oracle.h).
  *
  * search_reference is the published search (NeuroShard, MLSys 2023). Its outer
  * loop is a beam search over column halvings. Its inner loop is a greedy
- * placement under a grid of caps on the output width. It differs from the paper
- * in these points:
+ * placement under a grid of caps on the output width. This search differs from
+ * the paper in these points:
  *
  * - The grid has one more point, without a cap.
- * - It visits tables in the problem's canonical order, so a permuted list of
- *   tables costs the same.
+ * - It visits tables in the problem's canonical order, so the order of the list
+ *   of tables does not change the cost of the plan.
  * - It uses the problem's memory model and a memory limit per device. It
  *   respects pins, groups and allowed kinds: a group is one unit, and neither
  *   groups nor pinned tables are cut.
@@ -24,57 +25,63 @@
  * - If the cost model leads to no assignment, it tries to find one by memory
  *   alone.
  * - It merges pieces of one table that meet on a device if they differ in
- *   width, because TorchRec assumes equal widths there. If the merged plan
- *   costs more, it swaps pieces until it does not. If merging cannot match the
- *   published cost within a ten-thousandth, the pieces stay separate.
+ *   width, because TorchRec assumes that all pieces of a table on a device have
+ *   the same width. If the merged plan costs more, it swaps pieces until the
+ *   plan costs no more than before. If merging cannot match the published cost
+ *   within a ten-thousandth, the pieces stay separate.
  *
- * One problem gives one plan, at any thread count. SIGINT ends the search after
- * the current halving and returns the best plan so far.
+ * A problem gives the same plan at any number of threads. SIGINT ends
+ * the search after the current halving and returns the best plan so far.
  */
 
-/* Best total of the full search over time. From point to point the number of
- * evaluations rises and the total falls. */
+/* Best total of the full search over time. From each point to the next the
+ * number of evaluations rises and the total falls. */
 struct search_trace {
     struct search_point {
         uint64_t n_evaluations; /* changes priced up to this point */
         double total_ms;
         double seconds; /* wall-clock time since the search began */
-    } * points;         /* [n], by mem_grow; the caller who passed the trace
-                           frees it */
+    } * points; /* [n] points, allocated by mem_grow; the caller that passed the
+                   trace frees them */
     size_t n;
 };
 
-/* Options of all searches. Members marked "full" affect search_full, and
- * search_replan, which runs it. The beam affects search_reference alone. */
+/* Options of all searches. Members marked "full" affect search_full and also
+ * search_replan, which runs search_full. beam_width and beam_depth affect
+ * search_reference only. */
 struct search_options {
     struct pool *pool;    /* may be NULL */
     uint64_t seed;        /* seed of the full search; the published search draws
                              no random numbers and only records it */
-    unsigned beam_width;  /* K of the paper, 3; 0: grid only */
-    unsigned beam_depth;  /* L of the paper, 10 */
+    unsigned beam_width;  /* K of the paper, which is 3; 0: no beam search, only
+                             the grid of caps */
+    unsigned beam_depth;  /* L of the paper, which is 10 */
     uint64_t effort;      /* full: maximum number of changes to try, or
                              SEARCH_EFFORT_AUTO */
-    double time_limit_ms; /* full: time limit; 0: none */
-    bool is_logged;       /* writes progress to a log, too */
-    const struct tuning *tuning;   /* full: NULL for the default tuning */
-    struct search_trace *trace;    /* full: receives the trace; may be NULL */
-    const struct oracle *torchrec; /* full: cost model that TorchRec's planner
-                                      uses; NULL: the one of the search */
-    struct rivals *rivals;         /* full: receives the plans of other planners
-                                      (rivals_ask); may be NULL */
-    void (*on_found)(void);        /* full: called when there is a first plan,
-                                      which an interrupt then keeps; possibly
-                                      called again; may be NULL */
-    double simplest_frac; /* full: share by which the step time may rise in
-                             exchange for fewer pieces (search/finish.h); 0: it
-                             may not rise */
+    double time_limit_ms; /* full: time limit in ms; 0: none */
+    bool is_logged; /* writes progress also if stderr is not a terminal, as a
+                       log */
+    /* full: tuning parameters; NULL: the default tuning */
+    const struct tuning *tuning;
+    struct search_trace *trace; /* full: receives the trace; may be NULL */
+    /* full: cost model that TorchRec's planner uses; NULL: the cost model of
+     * the search */
+    const struct oracle *torchrec;
+    struct rivals *rivals;  /* full: receives the plans of other planners
+                               (rivals_ask); may be NULL */
+    void (*on_found)(void); /* full: called when there is a first plan; from
+                               then on an interrupt keeps the best plan. It may
+                               be called more than once; may be NULL */
+    /* full: share by which the step time may rise in exchange for fewer pieces
+     * (search/finish.h); 0: no rise. */
+    double simplest_frac;
 };
 /* Effort that adapts to the problem: stages run until they gain little. No
  * stage begins after 2,400,000 changes, unless one of the last two stages
- * improved the plan. No stage ends after twice as many. If the oracle is
- * additive, no stage ends after 2,400,000 changes. */
+ * improved the plan. No stage goes on after twice this number of changes. If
+ * the oracle is additive, no stage ends after 2,400,000 changes. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
-/* Sets the published settings, and SEARCH_EFFORT_AUTO. */
+/* Sets the beam as in the paper, and the effort to SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
 
 /* Searches a plan for plan->problem. Arrays of the plan live in the arena. */
@@ -83,14 +90,18 @@ typedef int search_fn(struct plan *plan, const struct oracle *oracle,
                       struct err *err) MUST_CHECK;
 
 /* Published search. Fills a plan whose problem is set: its shards and their
- * costs by the oracle, search ("reference", or "grid" without a beam), seed,
- * stopped, search_ms and n_evaluations (the number of assignments priced). The
- * plan has passed plan_check. Arrays live in the arena.
+ * costs by the oracle, and the members `search` ("reference", or "grid" without
+ * a beam), `seed`, `stopped`, `search_ms` and `n_evaluations` (the number of
+ * assignments priced). The resulting plan has passed plan_check. Arrays live in
+ * the arena.
  *
- * Fails with ERR_NO_PLAN, whose message names the resource that is short and a
- * size that would fit; with ERR_USAGE if a table may be neither placed whole
- * nor cut by columns; with ERR_INPUT if a group is pinned to two devices or an
- * answer of the oracle is not finite. */
+ * Fails with
+ *
+ * - ERR_NO_PLAN if no plan is found; the message names the resource that is
+ *   short and a size that would be enough;
+ * - ERR_USAGE if a table may be neither placed whole nor cut by columns;
+ * - ERR_INPUT if a group is pinned to two devices or an answer of the oracle is
+ *   not finite. */
 search_fn search_reference;
 
 /*
@@ -99,25 +110,26 @@ search_fn search_reference;
  * search. It improves them by parallel tempering and simulated annealing
  * (search/temper.h) with moves, swaps, splits, merges and new shardings.
  *
- * It works in stages. Each stage is twice as long as the one before and begins
- * at the best plan so far, so more effort never gives a dearer plan. The budget
- * counts work, not time: one seed gives one plan at any thread count and speed,
- * unless time_limit_ms or SIGINT cuts the search short. `stopped` holds the
- * reason why it ended.
+ * The search works in stages. Each stage is twice as long as the one before and
+ * begins at the best plan so far, so more effort never gives a dearer plan. The
+ * budget counts work, not time. So the same seed gives the same plan at any
+ * number of threads and on any machine, unless time_limit_ms or SIGINT ends the
+ * search early. `stopped` holds the reason why the search ended.
  *
  * The plan never costs more than
  *
- * - the plan of the published search, with pieces that meet on a device merged
- *   (search/candidate.h). The published search is part of the full one if
- *   tables x devices <= 30,000. If merging made its plan dearer, all stages are
- *   run to become cheaper than the plan before merging;
- * - the plan of any other planner (rivals_ask), if the search knows the
- *   shardings in it.
+ * - the plan of the published search, after pieces that meet on a device have
+ *   been merged (search/candidate.h). The published search is part of the full
+ *   one if tables x devices <= 30,000. If merging made that plan dearer, all
+ *   stages are run in order to get below its cost before merging;
+ * - the plan of any other planner (rivals_ask), if the search space has the
+ *   shardings of that plan.
  *
- * A simplified plan (simplest_frac) may cost more than that.
+ * A simplified plan (simplest_frac) may cost more than these plans.
  *
- * Also sets bound_ms (struct proven). Fails as search_reference does, but also
- * plans tables that need rows, grids or replicas.
+ * Also sets bound_ms, the lower bound (struct proven). Fails with the same
+ * errors as search_reference, but can also plan tables that may only be cut by
+ * rows, as grids or as replicas.
  */
 search_fn search_full;
 
@@ -134,13 +146,14 @@ struct replan_point {
 };
 struct replan_report {
     /* The current plan applied to the tables of today: tables grow in place,
-     * and only pieces that have no place in it any more are placed anew. */
+     * and only pieces that can no longer stay where they are are placed
+     * anew. */
     struct replan_point standing;
     bool standing_fits; /* whether `standing` keeps the memory limits */
     /* Pareto front of migration against cost: bytes rise and totals fall, each
-     * by at least a ten-thousandth. Lives in the arena. Filled if a plan is
-     * found. */
-    struct replan_point *front; /* [n_front] */
+     * by at least a ten-thousandth. The front lives in the arena. It is filled
+     * if a plan is found. */
+    struct replan_point *front; /* [n_front] points */
     size_t n_front;
 };
 
@@ -151,37 +164,41 @@ struct replan_report {
  * Method. The search builds a Pareto front of assignments by migration and
  * cost, and picks the cheapest one within the limit. The search is the same for
  * all limits, so a higher limit never gives a worse plan. It takes two to three
- * times as long as search_full. Without a limit its plan costs no more than
- * that of search_full, to a ten-thousandth. Its steps:
+ * times as long as search_full. Without a limit on migration its plan costs no
+ * more than the plan of search_full, up to a ten-thousandth. The steps are:
  *
  * 1. Start from the current plan grown in place (search/migration.h), and from
- *    the plan of search_full with its GPUs renamed so that little moves.
- * 2. Anneal without a limit, and under limits between zero and the bytes that
- *    the cheapest assignment moves.
- * 3. Take each assignment found back towards the current plan, unit by unit.
+ *    the plan of search_full with its GPUs renamed so that few bytes move.
+ * 2. Anneal without a limit on migration, and under limits between zero and the
+ *    migration of the cheapest assignment.
+ * 3. Move each assignment that was found back towards the current plan, unit by
+ *    unit.
  *
- * Early end. The search ends early if the picked plan reaches the lower bound,
- * or the time that the host takes to queue a step. The current plan itself is
- * the answer, and the only point of the front, in two cases:
+ * Early end. The search ends early if the total of the picked plan is down to
+ * the lower bound, or down to the time that the host takes to queue a step. The
+ * current plan itself is the answer, and the only point of the front, in two
+ * cases:
  *
- * - its total reaches one of these two times;
- * - nothing may move, and no table is new, has new rows, or is a replica that
- *   would be cheaper in another sharding.
+ * - its total is down to the lower bound or to the time of the host;
+ * - the limit on migration is 0, no table is new, no table has new rows, and no
+ *   table has replicas but would be cheaper in another sharding.
  *
- * Simplification (simplest_frac) never moves more bytes than the limit or, if
- * there is no limit, more than the plan before it was simplified.
+ * Simplification (simplest_frac) never raises the migration above the limit. If
+ * there is no limit, it never raises the migration above that of the plan
+ * before simplification.
  *
  * Memory. Under the current plan, the tables of today may take more of a GPU
- * than its reserve leaves. That GPU may keep as much, but never more than that
- * and never more than its memory. This holds if there is a limit, and without a
- * limit if no other plan is found. The reserve of the GPU in plan->problem is
- * then smaller by these bytes.
+ * than its reserve leaves. That GPU may keep this number of bytes, but no more,
+ * and never more than its memory. The exception always applies if migration has
+ * a limit. Without a limit it applies only if no other plan is found. In
+ * plan->problem the reserve of the GPU is then smaller by the bytes above the
+ * usable memory.
  *
- * Sets plan->search to "replan". report may be NULL. `from` has passed
- * plan_check. Fails as search_full does. Also fails with ERR_NO_PLAN if no plan
- * is found within the limit. The message then gives the least migration found,
- * and how much of it comes from GPUs that are gone and from tables cut by rows
- * into equal blocks.
+ * Sets plan->search to "replan". report may be NULL. `from` must have passed
+ * plan_check. Fails with the same errors as search_full. Also fails with
+ * ERR_NO_PLAN if no plan is found within the limit. The message then gives the
+ * least migration found, and the parts of it that are due to GPUs that no
+ * longer exist, and to tables that are cut by rows into equal blocks.
  */
 int search_replan(struct plan *plan, const struct plan *from,
                   uint64_t limit_bytes, const struct oracle *oracle,
@@ -191,88 +208,92 @@ int search_replan(struct plan *plan, const struct plan *from,
 
 /*
  * Lower bound of the total of all plans of a problem. It holds for plans in
- * which each table has a sharding that search/search_space.h lists, or columns
- * of any widths that are multiples of its width step.
+ * which each table has a sharding that search/search_space.h lists, or is cut
+ * into columns of any widths that are multiples of its width step.
  *
- * There is a bound for additive oracles only. With them the terms of a device
- * are the sums of the terms of its pieces, so for R devices
+ * A bound exists only for additive oracles. Under an additive oracle the terms
+ * of a device are the sums of the terms of its pieces, so for R devices
  *
  *     total  = sum over terms k of (max over devices r)
  *           >= sum over terms k of (mean over devices r)
  *            = sum of the standalone costs of all pieces / R
  *
  * Each table costs at least as much as its cheapest sharding whose pieces stay
- * below a limit. The limit of a piece is the total less the load that all
- * devices have anyway: replicas and row blocks over all devices, of those
- * tables that must be cut this way to stay below their own limits.
+ * below a limit. The limit of a piece is the total less the load that every
+ * device has in any case. That load comes from tables that can stay below their
+ * own limits only as replicas or as row blocks over all devices.
  *
- * If the cheapest shardings together exceed the memory, each byte gets a price
- * (Lagrangian relaxation). The price that gives the highest bound is used.
+ * If the cheapest shardings together exceed the memory, each byte of memory
+ * gets a price (Lagrangian relaxation). The price that gives the highest bound
+ * is used.
  */
 struct proven {
-    double ms;         /* NAN: there is no bound for this cost model */
+    double ms; /* lower bound of the total in ms; NAN: there is no bound for
+                  this cost model */
     const char *term;  /* the reason for the bound: "mean load", "largest piece"
                           or "memory"; NULL if there is no bound */
-    const char *table; /* for "largest piece": the table whose least cost the
-                          limit raises most */
+    const char *table; /* only if term is "largest piece": the table whose least
+                          cost the limit on its pieces raises most */
 };
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena);
-/* Computes the bound from a search space (search/search_space.h). */
+/* Computes the lower bound from a search space (search/search_space.h). */
 struct search_space;
 void bound_find(struct proven *proven, const struct search_space *space);
 
 /* Runs the published search on a search space. Fills *found with an assignment
- * of wholes, halves, quarters and so on of units, and its total. Sets stopped
- * and n_evaluations of the plan. Returns false, with a total of INFINITY, if a
- * unit can be neither whole nor halved, or if the greedy finds no place for
- * some pieces. The result is the same at any thread count. */
+ * and its total. Pieces of the assignment are whole units, halves, quarters and
+ * so on. Sets `stopped` and `n_evaluations` of the plan. Returns false, with a
+ * total of INFINITY, if a unit can be neither whole nor halved, or if the
+ * greedy placement finds no device for some pieces. The result is the same at
+ * any thread count. */
 struct snapshot;
 bool published_find(struct snapshot *found, struct plan *plan,
                     const struct search_space *space,
                     const struct search_options *options);
-/* Merges column pieces of a unit that meet on a device. If the result costs
- * more than found->total_ms did, pieces are swapped until it does not. Sets
- * found->total_ms, to INFINITY if some pieces may not be merged. Returns the
- * number of changes priced. */
+/* Merges column pieces of a unit that meet on a device. If the merged
+ * assignment costs more than found->total_ms, pieces are swapped until it costs
+ * no more. Sets found->total_ms to the new total, or to INFINITY if some pieces
+ * may not be merged. Returns the number of changes priced. */
 uint64_t published_join(struct snapshot *found,
                         const struct search_space *space);
 
 /*
  * Planners to compare with each other: the published baselines, the planners
- * that users have today by their published rules, and ours. Each plans by its
- * own costs, whichever oracle prices the plan afterwards. All have to keep the
- * memory limits of the problem by its memory model.
+ * that users have today by their published rules, and ours. Each planner
+ * decides by its own costs, whichever oracle prices the plan afterwards. All
+ * planners have to keep the memory limits of the problem by its memory model.
  */
 
 struct contender_inputs {
-    const struct oracle *oracle;   /* prices the plan; planners make only shards
-                                      that it can price */
-    const struct oracle *torchrec; /* cost model of TorchRec's planner */
-    const struct oracle *reference; /* cost model of search_reference; NULL:
-                                       `oracle` */
+    const struct oracle *oracle; /* oracle that prices the plans; planners make
+                                    only shards that this oracle can price */
+    const struct oracle *torchrec;  /* cost model of TorchRec's planner */
+    const struct oracle *reference; /* cost model of search_reference; NULL: the
+                                       member `oracle` */
     const struct search_options *search; /* options of our own searches */
     uint64_t seed;                       /* seed of the baselines */
     double limit_ms; /* wall-clock limit of TorchRec's planner, which then
                         returns its best plan so far; 0: none */
-    uint64_t limit_proposals; /* limit on the proposals of TorchRec's planner;
-                                 gives the same plan on any machine; 0: none */
+    uint64_t limit_proposals; /* limit on the number of proposals of TorchRec's
+                                 planner, with which it gives the same plan on
+                                 any machine; 0: none */
 };
 
 struct placing;
-/* A planner. One of the three groups of members is set: `search` for our own
- * searches, `author` and `rule` for planners of others, `figure` for the
- * baselines (NULL for the random one). */
+/* A planner. One of the three groups of members is set: `search` for the
+ * searches of this program, `author` and `rule` for planners of other authors,
+ * `figure` for the baselines. The random baseline has a NULL `figure`. */
 struct contender {
     const char *name;
     search_fn *search;
-    /* Author of the planner, which supports neither pins nor groups. The rule
-     * sets shards and n_evaluations of the plan. It sets `stopped` unless that
-     * is "done". */
+    /* Author of the planner, which supports neither pins nor groups. `rule`
+     * sets the shards and `n_evaluations` of the plan. It also sets `stopped`,
+     * unless the value is "done". */
     const char *author;
     int (*rule)(struct placing *placing, struct err *err);
-    /* Figure that a baseline orders tables by, the largest first; NULL: tables
-     * are placed at random. */
+    /* Figure of a table by which a baseline sorts the tables, the largest
+     * first. NULL: tables are placed at random. */
     double (*figure)(const struct table *table);
 };
 /*
@@ -291,9 +312,10 @@ struct contender {
  *   neuroshard search_full
  */
 extern const struct contender search_contenders[];
-/* Runs a planner. Fills a plan whose problem is set, as search_reference does.
- * Fails with ERR_NO_PLAN if the rule finds no plan, or if the problem has pins
- * or groups and the rule does not support them. */
+/* Runs a planner. Fills the same members of a plan as search_reference;
+ * plan->problem must be set. Fails with ERR_NO_PLAN if the rule finds no plan,
+ * or if the problem has pins or groups and the planner does not support
+ * them. */
 int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err) MUST_CHECK;
@@ -301,52 +323,57 @@ int contender_place(struct plan *plan, const struct contender *self,
 /* Result of one planner. */
 struct rival {
     const struct contender *by;
-    struct plan plan;    /* total_ms is INFINITY if there is no plan */
-    const char *why_not; /* reason in one sentence, in the arena; set if there
-                            is no plan */
+    struct plan plan; /* plan of the planner; its total_ms is INFINITY if there
+                         is no plan */
+    const char *why_not; /* only if there is no plan: the reason in one
+                            sentence, in the arena */
 };
-/* Runs a planner and stores its plan, or the reason why it has none. No plan,
- * or tables that the planner cannot plan, are results, not errors. Fails on all
- * other errors. */
+/* Runs a planner and stores its plan, or the reason why it has no plan. It is
+ * not an error if the planner finds no plan or cannot plan such tables. All
+ * other failures are errors. */
 int rival_ask(struct rival *rival, const struct contender *by,
               const struct problem *problem,
               const struct contender_inputs *inputs, struct arena *arena,
               struct err *err) MUST_CHECK;
 
-/* Results of all planners except our own. The full search starts from them, and
- * its plan is compared with them. */
+/* Results of all planners except those of this program. The full search starts
+ * from their plans, and its own plan is compared with them. */
 #define N_RIVALS 7
 struct rivals {
-    struct arena *arena;         /* holds their plans */
+    struct arena *arena;         /* holds the plans of the planners */
     struct rival list[N_RIVALS]; /* in the order of search_contenders; `by` is
                                   NULL if the planner was not run */
 };
-/* Runs all these planners on the problem, TorchRec's with RIVAL_EFFORT. */
+/* Runs all planners except those of this program on the problem. TorchRec's
+ * planner has the limit RIVAL_EFFORT. */
 int rivals_ask(struct rivals *rivals, const struct problem *problem,
                struct contender_inputs inputs, struct err *err) MUST_CHECK;
-/* Proposals times tables that TorchRec's planner may take: about 40 ms. */
+/* Limit for TorchRec's planner: number of proposals times number of tables. It
+ * takes about 40 ms. */
 #define RIVAL_EFFORT 1500000
 
-/* The rules of others, each in its own file. */
+/* Rules of the planners of other authors. Each rule is in a file of its own. */
 int rival_torchrec(struct placing *placing, struct err *err) MUST_CHECK;
 int rival_hugectr(struct placing *placing, struct err *err) MUST_CHECK;
 
 /* Least width of the equal column shards that TorchRec cuts. */
 #define TORCHREC_MIN_COLUMNS 128u
 
-/* State of a rule. A rule fills the devices many times. The plan gets the
- * shards of the assignment whose most loaded device has the least load. */
+/* State of the rule of a planner. A rule makes many assignments, one after the
+ * other. The plan gets the shards of the assignment whose most loaded device
+ * has the least load. */
 struct placing {
     const struct contender *self;
     const struct contender_inputs *inputs;
     const struct problem *problem;
-    struct plan *plan;    /* search, stopped and seed are set */
+    struct plan *plan;    /* plan to fill; its members `search`, `stopped` and
+                             `seed` are set already */
     struct arena *arena;  /* holds the shards of the plan */
     struct arena scratch; /* holds everything else */
     uint32_t n_tables, n_devices;
     uint64_t *room_bytes; /* [n_devices] usable memory */
     struct filling {
-        double load; /* by the rule's own costs */
+        double load; /* load of the device by the rule's own costs */
         uint64_t free_bytes;
     } * devices;          /* [n_devices] */
     struct ranked *order; /* [n_tables] scratch in which the rule sorts */
@@ -354,18 +381,20 @@ struct placing {
                              assignment so far; INFINITY before the first */
 };
 
-/* Returns the kinds, a mask, that the table may be cut into and that the oracle
- * can price. */
+/* Returns a mask of the kinds of shards that the table may be cut into and that
+ * the oracle can price. */
 unsigned placing_kinds(const struct placing *placing, uint32_t table);
 /* Empties all devices, to begin another assignment. */
 void placing_begin(struct placing *placing);
-/* Returns true if the current assignment is the best so far. Then the shards of
- * the plan are cleared, and the caller adds those of this assignment. */
+/* Returns true if the current assignment is the best so far. In this case it
+ * clears the shards of the plan, and the caller adds the shards of the current
+ * assignment. */
 bool placing_is_best(struct placing *placing);
 
-/* Returns piece i of n of a table, on the device. SHARD_ROW gives equal row
- * blocks, of which the last ones may have fewer rows or none. SHARD_COLUMN
- * gives equal column ranges. All other kinds give the whole table. */
+/* Returns piece i of the n pieces of a table as a shard on the device.
+ * SHARD_ROW gives equal row blocks; the last blocks may have fewer rows or no
+ * rows. SHARD_COLUMN gives equal column ranges. All other kinds give the whole
+ * table. */
 struct shard rival_piece(const struct problem *problem, uint32_t table,
                          enum shard_kind kind, uint32_t i, uint32_t n,
                          uint32_t device);

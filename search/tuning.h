@@ -9,18 +9,20 @@
 
 /*
  * Tuning parameters of the full search (search/full.c): how often it proposes
- * each kind of move, and how it weighs the terms of its energy. All parameters
- * are here, so that each part of the search can be switched off alone and its
- * benefit can be measured (tests/bench/bench_ablation.c).
+ * each kind of move, and how it weighs the terms of its energy, the function
+ * that annealing minimizes. All parameters are here, so that each part of the
+ * search can be switched off alone and its benefit can be measured
+ * (tests/bench/bench_ablation.c).
  */
 
 /*
  * Kinds of moves, one per line: KIND(ID, name, few, many). `few` and `many` are
- * the weights of the kind in the two move mixes, relative to the sum of their
- * column. propose_NAME is in search/moves.c. The chains use the two mixes in
- * turn. Lists of few expensive tables are balanced by trades of columns. Trades
- * only cut lists of many small tables into more pieces, so the second mix has
- * none.
+ * the weights of the kind in the two move mixes, one for lists of few expensive
+ * tables and one for lists of many small tables. A weight counts relative to
+ * the sum of the weights of its mix. propose_NAME in search/moves.c proposes a
+ * move. The chains use the two mixes alternately. A list of few expensive
+ * tables is balanced by trades of columns. In a list of many small tables
+ * trades would only lead to more pieces, so the second mix has no trades.
  *
  *   move     moves a piece to another device
  *   swap     swaps two pieces of two devices
@@ -46,10 +48,11 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
  * All other parameters, one per line: FIELD(type, name, default). Shares are
  * per thousand.
  *
- * The benefit of a parameter is how much more plans cost if bench_ablation.c
- * switches it off, in %. It was measured with 200,000 moves and 5 seeds on the
- * five groups of problems below; the table has the largest group mean. The
- * spread is the difference between seeds, in %.
+ * The benefit of a parameter is the rise of the cost of plans, in %, if
+ * bench_ablation.c switches the parameter off. It was measured with 200,000
+ * moves and 5 seeds on the five groups of problems below. The table gives the
+ * largest of the means of the groups, and the group. The spread of a group is
+ * the difference between seeds, in %.
  *
  *   group     problems                                      spread
  *   golden    golden tasks on 4 GPUs                          0.06
@@ -71,21 +74,26 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
  *                                  others begin on a device that sets the total
  *   near_frac                      a term that another term hides still counts
  *                                  if it is smaller by at most this fraction
- *   imbalance_weight   0.8 tight       weight of the imbalance penalty; most
- * moves 0.1 golden      do not touch the slowest device, which alone sets the
- * total, so their effect on the other devices counts this much excess_weight
- * 118 on one      penalty of a device that exceeds its memory tight list, by
- * 100 %, in multiples of the best total; so compared with   assignments that
- * start above the memory come a weight of 1   below it, and no plan stays above
- * it n_prices       5 tight         largest number of prices of memory and 0.7
- * TorchRec    replicas that starting points are built with n_starts largest
- * number of starting points: the best of each family, or the best of all
- * families start_stages                   length of the annealing of each
- * start, in multiples of the first stage (search/full.c) best_stages    0.2
- * roofline    length of the second annealing of the best with default    start,
- * in multiples of the first stage effort; 1.1 on one list tempered       0.6
- * tight       share of a stage that runs parallel 0.3 TorchRec    tempering;
- * the rest of it is annealing
+ *   imbalance_     0.8 tight       weight of the imbalance penalty; most moves
+ *     weight       0.1 golden      do not touch the slowest device, which alone
+ *                                  sets the total, so their effect on the other
+ *                                  devices counts this much
+ *   excess_weight  118 on one      penalty of a device that exceeds its memory
+ *                  tight list,     by 100 %, in multiples of the best total; so
+ *                  compared with   assignments that start above the memory come
+ *                  a weight of 1   below it, and no plan stays above it
+ *   n_prices       5 tight         largest number of prices of memory and of
+ *                  0.7 TorchRec    replicas with which starts are built
+ *   n_starts                       largest number of starting points: the best
+ *                                  of each family, or the best of all families
+ *   start_stages                   length of the annealing of each start, in
+ *                                  multiples of the first stage (search/full.c)
+ *   best_stages    0.2 roofline    length of the second annealing of the best
+ *                  with default    start, in multiples of the first stage
+ *                  effort; 1.1
+ *                  on one list
+ *   tempered       0.6 tight       share of a stage that runs parallel
+ *                  0.3 TorchRec    tempering; the rest of it is annealing
  */
 #define TUNING_FIELDS(FIELD)                       \
     FIELD(uint32_t, rebuilds, 250)                 \
@@ -104,7 +112,7 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
 
 #define TUNING_MEMBER(type, name, value) type name;
 struct tuning {
-    /* Weights of the kinds of moves, by move mix. */
+    /* Weight of each kind of move in each move mix. */
     uint32_t changes[N_MOVE_MIXES][N_CHANGE_KINDS];
     TUNING_FIELDS(TUNING_MEMBER)
 };

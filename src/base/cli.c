@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HELP_INDENT 33 /* column in which the texts of --help begin */
+/* Column in which --help begins to print the help of an option. */
+#define HELP_INDENT 33
 
 const struct option_spec progress_options[] = {
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -20,8 +21,8 @@ const struct option_spec progress_options[] = {
     {0},
 };
 
-/* Options of all commands, listed after the command's own options. --wide is
- * dropped for commands without has_wide. */
+/* Options that all commands have. They are listed after the command's own
+ * options. A command has --wide only if its member `has_wide` is true. */
 static const struct option_spec common_options[] = {
     {"wide", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "whole names, all columns and rows, however wide the terminal"},
@@ -152,8 +153,9 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     return 0;
 }
 
-/* Codes of options for getopt_long: option i has its letter as code, or
- * FIRST_LONG + i, which is no character. */
+/* First code for getopt_long of an option without a letter. The code of an
+ * option with a letter is the letter. The code of option i without a letter is
+ * FIRST_LONG + i, which is above all characters. */
 enum { FIRST_LONG = 256 };
 
 static int code_of(const struct cli *cli, size_t i)
@@ -184,8 +186,8 @@ static void make_getopt_tables(const struct cli *cli, struct option *longs,
     *shorts = '\0';
 }
 
-/* Returns the index of the option that has getopt's code; n_specs if none has
- * it. */
+/* Returns the index of the option that has this code of getopt_long; n_specs if
+ * no option has the code. */
 static size_t find_option(const struct cli *cli, int code)
 {
     size_t i = 0;
@@ -249,7 +251,8 @@ static int parse_options(struct cli *cli, int argc, char **argv,
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         size_t i = find_option(cli, code);
 
-        /* getopt takes the name of the next option for this option's value */
+        /* the value is missing: getopt took the name of the next option for
+         * it */
         if (optarg == argv[optind - 1] && !strncmp(optarg, "--", 2)) {
             optopt = code;
             return usage_error(cli, ':', argv, err);
@@ -277,17 +280,19 @@ static int set_defaults(struct cli *cli, struct err *err)
     return 0;
 }
 
-/* Uses of the files that an option of each type names. */
+/* Uses of the file that an option names, by type of option: a mask of enum
+ * file_use. */
 static const unsigned file_uses[] = {
     [OPTION_OUTPUT] = FILE_WRITE,      [OPTION_RESULT] = FILE_WRITE,
     [OPTION_PLAN] = FILE_WRITE,        [OPTION_UPDATE] = FILE_READ | FILE_WRITE,
     [OPTION_DATABASE] = FILE_DATABASE, [OPTION_CHOICE] = 0,
 };
 
-/* Checks an output that is '-'. Standard output takes a single document. With
- * --json it is the JSON document; an OPTION_PLAN prints this same document, so
- * '-' is accepted there. Without --json the first output that is '-' gets it.
- * *first is the name of that output's option. */
+/* Checks an output file that is '-', which means standard output. Standard
+ * output takes a single document. With --json this is the JSON document. An
+ * OPTION_PLAN file is the same document, so it may be '-' with --json, too.
+ * Without --json the first output file that is '-' gets standard output. *first
+ * is the name of the option that named this file. */
 static int claim_stdout(const char **first, const struct cli *cli,
                         const struct option_spec *spec, struct err *err)
 {
@@ -313,7 +318,8 @@ static int claim_stdout(const char **first, const struct cli *cli,
     return 0;
 }
 
-/* Claims the files of all options before anything is read. */
+/* Claims the files that the options name (file_claim), before any file is
+ * read. */
 static int claim_files(const struct cli *cli, struct err *err)
 {
     const char *first = NULL;
@@ -334,8 +340,9 @@ static int claim_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
-/* Returns an option's help, such as "the seed (one, two) [one]". Blanks after
- * the commas let lines break between choices. */
+/* Returns an option's help with its choices and its default, such as "the seed
+ * (one, two) [one]". The blanks after the commas let a line break between two
+ * choices. */
 static const char *help_text(const struct option_spec *spec,
                              struct arena *arena)
 {
@@ -382,7 +389,8 @@ static void print_help(const struct cli *cli)
     buf_release(&out);
 }
 
-/* Returns the word of the synopsis for file argument n, from 0. */
+/* Returns the word that the synopsis of the command uses for file argument n,
+ * counted from 0. */
 static const char *file_word(const struct cli *cli, size_t n)
 {
     const char *word = cli->command->synopsis;

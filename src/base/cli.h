@@ -16,10 +16,11 @@ enum option_type {
     OPTION_FLAG,
     OPTION_STRING,
     OPTION_OUTPUT, /* a file that is written and not read */
-    /* As OPTION_OUTPUT. --json prints a summary of the file, so the file must
-     * not be standard output. */
+    /* A file that is written and not read. --json prints a summary of the file,
+     * so the file must not be standard output. */
     OPTION_RESULT,
-    /* As OPTION_OUTPUT. The file is the plan that --json prints. */
+    /* A file that is written and not read. It is the plan that --json
+     * prints. */
     OPTION_PLAN,
     OPTION_UPDATE,   /* a file that is read and replaced */
     OPTION_DATABASE, /* an SQLite file */
@@ -36,24 +37,27 @@ struct option_spec {
     char letter;      /* short form, or 0 */
     enum option_type type;
     const char *argument;      /* "N", "FILE"; NULL for a flag */
-    const char *default_value; /* text, parsed like a given one; or NULL */
+    const char *default_value; /* default as the user would type it, or NULL */
     /* inclusive limits of a number; a size has only a minimum */
     double min, max;
-    /* For OPTION_CHOICE "a|b|c", in the order of the enum. For other types
-     * NULL, or a list that --help prints. */
+    /* Choices of an OPTION_CHOICE, such as "a|b|c", in the order of the enum.
+     * For other types of options NULL, or a list of values that --help
+     * prints. */
     const char *choices;
-    const char *help; /* one line, with the unit */
+    const char *help; /* help text in one line, with the unit of the value */
 };
 
 struct option_value {
-    bool given;       /* false if the value is the default */
-    const char *text; /* as typed, or the default; NULL if neither exists */
+    bool given; /* whether the user typed the option; if not, the value is the
+                   default */
+    const char *text; /* the value as the user typed it, or the default; NULL if
+                         the option has no value */
     int choice;       /* OPTION_CHOICE: index of the choice, from 0 */
     uint64_t u64;
-    /* OPTION_RANGE: last number of the range, which begins at u64. Equals u64
-     * for a single number. */
+    /* OPTION_RANGE: last number of the range. The first number is `u64`. For a
+     * single number both are equal. */
     uint64_t last;
-    bool is_range; /* OPTION_RANGE: written as a range */
+    bool is_range; /* OPTION_RANGE: the user typed a range */
     double number;
 };
 
@@ -68,9 +72,10 @@ struct cli {
     /* [n_args] file arguments, as many as the command takes */
     char **args;
     size_t n_args;
-    double start_ms; /* start of the command, by clock_ms */
-    /* The members below are private to the functions of this header. They cover
-     * the options of all groups in turn, then --wide, --json and --help. */
+    double start_ms; /* time at which the command started, in ms of clock_ms */
+    /* The members below are private to the functions of this header. They hold
+     * the options of the command: first those of its option groups, in order,
+     * then --wide, --json and --help. */
     const struct option_spec *specs[COMMAND_MAX_OPTIONS];
     struct option_value values[COMMAND_MAX_OPTIONS];
     size_t n_specs;
@@ -79,7 +84,7 @@ struct cli {
 struct command {
     const char *name;     /* "tables", or two words: "tables import" */
     const char *synopsis; /* "TABLES --gpus N [options]" */
-    const char *summary;  /* one line */
+    const char *summary;  /* purpose of the command in one line */
     /* Groups of options; NULL after the last. A group may be shared by several
      * commands. Each group ends with an option whose name is NULL. */
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
@@ -89,14 +94,15 @@ struct command {
      * something to keep (base/interrupt.h). */
     bool ends_at_once;
     unsigned n_args[2]; /* fewest and most file arguments */
-    /* Runs the command. Returns 0, -1 with the err, or the exit status if the
-     * command has a success status of its own. */
+    /* Runs the command. Returns 0 on success and -1 with the err on failure. A
+     * command that has a success status of its own returns this exit status
+     * instead of 0. */
     int (*run)(struct cli *cli, struct err *err);
 };
 
-/* Parses argv after the command's name. ERR_USAGE names the option and the
- * values that it takes. With --help it prints the options and sets *out to
- * NULL. */
+/* Parses the words of argv that follow the command's name. Fails with
+ * ERR_USAGE; the message names the option and the values that it accepts. If
+ * argv contains --help, prints the options and sets *out to NULL. */
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
 
@@ -106,25 +112,27 @@ extern const struct option_spec progress_options[];
 /* Fills cli->specs from the option groups of cli->command. */
 void cli_list_options(struct cli *cli);
 
-/* Values by option name. Asking for an option that the command's table lacks is
- * a programming error (assert). */
+/* Returns the value of the option with this name. It is a programming error
+ * (assert) to ask for an option that the command's table lacks. */
 const struct option_value *cli_value(const struct cli *cli, const char *name);
 bool cli_given(const struct cli *cli, const char *name);
-/* NULL if not given */
+/* Returns the option's value as text; NULL if the option was not given and has
+ * no default. */
 const char *cli_string(const struct cli *cli, const char *name);
-/* Returns the string value in a form that is safe to print (text_shown); never
- * NULL. */
+/* Returns the option's value as text, in a form that is safe to print
+ * (text_shown); never NULL. */
 const char *cli_shown(const struct cli *cli, const char *name);
-/* Returns a whole number or a size. Like cli_double it returns 0 if the option
- * was not given and has no default. */
+/* Returns the value of an option whose type is a whole number or a size. Like
+ * cli_double, it returns 0 if the option was not given and has no default. */
 uint64_t cli_u64(const struct cli *cli, const char *name);
 double cli_double(const struct cli *cli, const char *name);
-/* Returns the index of the choice; 0 if there is no value. */
+/* Returns the index of the chosen word in the option's list of choices; 0 if
+ * the option has no value. */
 int cli_choice(const struct cli *cli, const char *name);
 
 /* Sets the form of the answer. is_json: standard output is one JSON document,
- * even if the command fails. n_columns: width of the report if the answer is
- * not JSON. */
+ * even if the command fails. n_columns: width of the report in columns if the
+ * answer is not JSON. */
 void cli_answer_as(bool is_json, size_t n_columns);
 /* Returns the width of the report in columns: the width of the terminal, or 80
  * if there is no terminal. With --wide the width is unlimited. */
@@ -137,26 +145,29 @@ size_t cli_columns(const struct cli *cli);
  * is set. */
 struct buf *cli_text(void);
 #define cli_printf(...) buf_printf(cli_text(), __VA_ARGS__)
-/* Prints the report as far as it is written, and empties it. */
+/* Prints the part of the report that was written so far, and empties the
+ * report. */
 void cli_print_report(void);
-/* Keeps a JSON document, which is printed when the command ends. */
+/* Stores the command's JSON document. It is printed when the command ends. */
 void cli_print_json(json_t *root);
-/* Prints a document that goes out unchanged, such as a plan. */
+/* Prints a document, such as a plan, unchanged to standard output. */
 void cli_print_text(const char *text);
 void cli_print_document(json_t *root);
 /* Lets an interrupt end the command immediately. The interrupt then prints a
  * sentence or, with --json, a document. */
 void cli_end_at_once(void);
-/* Prints the report and the JSON document that were kept. `err` is the failure,
- * or NULL on success. A failure is added to the document as member "error"; if
- * there is no document, one with only this member is printed. It is not printed
- * if a document already went out unchanged. */
+/* Prints the report and the JSON document that the command has stored. `err` is
+ * the failure, or NULL on success. A failure is added to the document as member
+ * "error"; if there is no document, a document with only this member is
+ * printed. If another document was already printed, the failure is not printed
+ * as JSON. */
 void cli_end_answer(const struct err *err);
-/* Prints a message on stderr: wrapped to the terminal's width, or in one line
- * if stderr is no terminal. */
+/* Prints a message on stderr. The message is wrapped to the terminal's width,
+ * or is one line if stderr is no terminal. */
 void cli_say(const char *sentence);
-/* Prints a warning on stderr. A repeated sentence is printed only once. Can be
- * passed to readers as their warning callback; ctx is unused. */
+/* Prints a warning on stderr. A repeated sentence is printed only once. The
+ * function can be passed to the readers of files as their warning callback; ctx
+ * is unused. */
 void cli_warn(void *ctx, const char *sentence);
 
 #endif

@@ -11,24 +11,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#define USUAL_COLUMNS 80 /* width if the terminal does not report one */
-#define N_WARNED 32      /* remembered warnings, not printed again */
+/* Width in columns of a terminal that does not report its width. */
+#define USUAL_COLUMNS 80
+/* Number of warnings that are remembered, so that they are not printed again.
+ */
+#define N_WARNED 32
 #define BOLD "\033[1m"
 #define PLAIN "\033[0m"
 
 /* The answer of the command on standard output. It is global because a process
  * has one standard output. */
 static struct {
-    bool is_json;     /* --json: print one document */
-    size_t n_columns; /* width of the report */
-    bool is_given;    /* something is printed */
+    bool is_json;     /* with --json: the answer is one JSON document */
+    size_t n_columns; /* width of the report in columns */
+    bool is_given;    /* a document has been printed */
     /* Owned. The JSON document that is printed when the command has ended and
      * its status is known. */
     json_t *report;
-    struct buf text;           /* the report; owned, printed at the same time */
+    struct buf text; /* the report; owned; printed when the command has ended */
     uint64_t warned[N_WARNED]; /* hashes of the last warnings */
     size_t n_warned;           /* number of all warnings so far */
-    char said[256], last[512]; /* printed if an interrupt ends the command */
+    char said[256],
+        last[512]; /* texts that are printed if an interrupt ends the command */
 } answer;
 
 void cli_answer_as(bool is_json, size_t n_columns)
@@ -65,8 +69,9 @@ size_t cli_columns(const struct cli *cli)
     return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
 }
 
-/* Prints a warning once. A cost model that is opened for each number of GPUs,
- * or for each task, would repeat its warnings each time. */
+/* Prints a warning unless it was printed before. Commands open a cost model
+ * anew for each number of GPUs or each task, and the cost model repeats its
+ * warnings each time. */
 void cli_warn(void *ctx, const char *sentence)
 {
     const uint64_t hash = hash_bytes(sentence, strlen(sentence), 0);
@@ -81,9 +86,9 @@ void cli_warn(void *ctx, const char *sentence)
     arena_release(&arena);
 }
 
-/* Returns the length of the label at the beginning of a line, or 0 if it has
- * none. A label consists of letters and is followed by blanks up to the column
- * where the line's text begins. */
+/* Returns the length of the label at the beginning of a line, or 0 if the line
+ * has no label. A label consists of letters and is followed by blanks up to the
+ * column where the line's text begins. */
 static size_t label_length(const char *line)
 {
     const size_t len = strspn(line, "abcdefghijklmnopqrstuvwxyz");
@@ -96,7 +101,8 @@ static bool is_coloured(void)
 {
     const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    /* mpirun's terminal may end in a file. */
+    /* Under mpirun standard output looks like a terminal even if mpirun writes
+     * it to a file. */
     return isatty(STDOUT_FILENO) && !getenv("OMPI_COMM_WORLD_SIZE") &&
            !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
 }
@@ -128,8 +134,8 @@ void cli_print_json(json_t *root)
         answer.report = root;
 }
 
-/* Returns the amount as JSON, or NULL if it is 0. An amount of 0 is unknown and
- * is left out of the object. */
+/* Returns an amount as a JSON number. Returns NULL for 0, which means that the
+ * amount is unknown; the member is then left out of the JSON object. */
 static json_t *known(uint64_t amount)
 {
     return amount ? json_whole(amount) : NULL;
@@ -148,7 +154,8 @@ static json_t *shortage_to_json(const struct shortage *shortage)
         is_of_device ? json_whole(shortage->device) : NULL);
 }
 
-/* Returns the remedies as an object. Each of them is enough on its own. */
+/* Returns the remedies for a shortage of memory as a JSON object. Each remedy
+ * is enough on its own. */
 static json_t *suggestions_to_json(const struct shortage *shortage)
 {
     return json_pack("{s:o*, s:o*, s:o*, s:s*}", "memory_bytes",

@@ -6,7 +6,7 @@
 
 EXTERN_C_BEGIN
 
-/* CLOCK_MONOTONIC in milliseconds. */
+/* Returns the time of CLOCK_MONOTONIC in milliseconds. */
 double clock_ms(void);
 
 /* Writes the current time as "2026-11-21T04:05:06Z" and returns buf. */

@@ -18,8 +18,9 @@ const char *cpu_isa_name(enum cpu_isa isa)
     return isa_names[isa];
 }
 
-/* Returns the best instruction set that NEUROSHARD_ISA allows; CPU_AVX512 if it
- * is not set, -1 if it has no valid value. */
+/* Returns the best instruction set that the environment variable NEUROSHARD_ISA
+ * allows; CPU_AVX512 if the variable is not set, -1 if its value is not
+ * valid. */
 static int isa_wanted(void)
 {
     const char *wanted = getenv("NEUROSHARD_ISA");
@@ -55,8 +56,8 @@ enum cpu_isa cpu_isa_best(void)
 }
 
 /* Returns the number of processors that the container's quota allows. The file
- * contains "200000 100000" for two processors, or "max 100000" without a
- * quota. */
+ * cpu.max contains "200000 100000" for two processors, or "max 100000" without
+ * a quota. */
 static unsigned n_cpus_by_quota(void)
 {
     FILE *fp = fopen("/sys/fs/cgroup/cpu.max", "re");

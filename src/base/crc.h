@@ -11,8 +11,8 @@ struct crc {
     uint32_t table[8][256];
 };
 void crc_init(struct crc *crc);
-/* Continues a checksum: returns the checksum of all earlier bytes, whose
- * checksum is `sum` (0 if there are none), and of these len bytes. */
+/* Continues a checksum with the next len bytes, and returns the new checksum.
+ * `sum` is the checksum of all bytes before them; it is 0 at the start. */
 uint32_t crc_add(const struct crc *crc, uint32_t sum, const void *data,
                  size_t len);
 

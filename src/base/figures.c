@@ -33,7 +33,7 @@ static const char *real_text(char cell[CELL_MAX], const struct figure *figure,
     return cell;
 }
 
-/* Returns the text of a table cell; NULL if it is empty. */
+/* Returns the text of a table cell; NULL if the cell is empty. */
 static const char *cell_text(char cell[CELL_MAX], const struct figure *figure,
                              const void *row)
 {

@@ -13,11 +13,16 @@
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)256 << 10)
-#define MAX_LINKS 40 /* symbolic links, as many as the kernel follows */
+/* Number of symbolic links that are followed in a row. The kernel has the same
+ * limit. */
+#define MAX_LINKS 40
 
-/* Returns 0, or an errno: EFBIG for more than FILE_MAX_BYTES (for a regular
- * file before anything is read), EINTR for an interrupt, or the reason why
- * reading failed. */
+/* Reads everything from fd. Returns 0, or an errno:
+ *
+ * - EFBIG if there are more than FILE_MAX_BYTES; a regular file is refused
+ *   before any of it is read
+ * - EINTR after an interrupt
+ * - the reason why reading failed */
 static int read_all(struct buf *buf, int fd)
 {
     struct stat st;
@@ -56,7 +61,7 @@ int file_read(const char **text, size_t *len, const char *path,
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path,
                        strerror(errno));
-    interrupt_hold(); /* so that the error of an interrupt names the file */
+    interrupt_hold(); /* so the error of an interrupt names the file */
     reason = read_all(&buf, fd);
     interrupt_release(!reason);
     *text = arena_strndup(arena, buf.data, buf.len);

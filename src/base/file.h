@@ -10,11 +10,11 @@
  */
 
 /*
- * Claims: they prevent a command from overwriting one of its inputs. Files
- * named by output options are claimed before anything is read. Each file that
- * is then opened is looked up among the claims by device and inode. So the
- * check also finds an input that is named by a link, comes on standard input or
- * is referenced inside another input. Outside of a command nothing is checked.
+ * Claims prevent a command from overwriting one of its inputs. Files named by
+ * output options are claimed before anything is read. Each file that is then
+ * opened is looked up among the claims by device and inode. So the check also
+ * finds an input that is named by a link, comes on standard input or is
+ * referenced inside another input. Outside of a command no file is checked.
  */
 enum file_use {
     FILE_READ = 1,    /* read by file_read */
@@ -23,13 +23,19 @@ enum file_use {
 };
 void file_claims_begin(void);
 void file_claims_end(void);
-/* Claims a file for the given uses (a mask) and no others. ERR_OVERWRITE if the
- * file is claimed or in use already. For FILE_WRITE also ERR_OVERWRITE if path
- * is a loop of symbolic links or a database, which would be lost, and ERR_IO if
- * path is a folder, or its folder is missing or not writable. */
+/* Claims a file for the given uses, a mask of enum file_use. The file may then
+ * be used in no other way. Fails with ERR_OVERWRITE if the file is claimed or
+ * in use already. A claim for FILE_WRITE also fails
+ *
+ * - with ERR_OVERWRITE if path is a loop of symbolic links, or a database,
+ *   which would be lost;
+ * - with ERR_IO if path is a folder, or if its folder is missing or not
+ *   writable. */
 int file_claim(const char *path, unsigned uses, struct err *err) MUST_CHECK;
-/* To be called before a file is opened; file_read and file_write do so.
- * ERR_OVERWRITE if the file is claimed, or was used, for another use. */
+/* Notes that a file is going to be opened for this use. Call it before a file
+ * is opened; file_read and file_write call it themselves. Fails with
+ * ERR_OVERWRITE if the file is claimed for another use, or was opened for
+ * another use before. */
 int file_use(const char *path, enum file_use use, struct err *err) MUST_CHECK;
 
 /* Declares `symbol` as the text of a source file, which the assembler puts into
@@ -43,7 +49,8 @@ int file_use(const char *path, enum file_use use, struct err *err) MUST_CHECK;
             ".popsection\n");                     \
     extern const char(symbol)[] __attribute__((visibility("hidden")))
 
-/* Limit of file_read. A larger file is taken for a mistake of the user. */
+/* Largest file in bytes that file_read accepts. A larger file is taken for a
+ * mistake of the user. */
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
 /* Reads path ("-" is standard input) into the arena and appends a NUL that len
@@ -66,12 +73,13 @@ int file_read(const char **text, size_t *len, const char *path,
 int file_write(const char *path, const void *data, size_t len,
                struct err *err) MUST_CHECK;
 
-/* The program's own reader of a format. Returns 0 if it accepts the text, else
- * -1 with the reason. `source` is the file's name. */
+/* The program's own reader of a file format, as a callback. It returns 0 if it
+ * accepts the text, else -1 with the reason. `source` is the file's name. */
 typedef int file_check(const char *text, size_t len, const char *source,
                        struct arena *arena, struct err *err);
-/* As file_write, but the new file is read back and checked before it replaces
- * the old one. If the check refuses it, the old file stays. */
+/* Writes a file atomically, like file_write, but reads the new file back and
+ * checks it before it replaces the old file. If the check refuses the new file,
+ * the old file stays. */
 int file_write_checked(const char *path, const void *data, size_t len,
                        file_check *check, struct err *err) MUST_CHECK;
 
@@ -88,7 +96,8 @@ const char *file_target(const char *path, struct arena *arena) NEVER_NULL;
 int file_exists(const char *path);
 
 /* Returns the path of a file shipped with the program, e.g. "models/h200.nsm",
- * or NULL if it is in none of these folders:
+ * or NULL if the file is in none of these folders, which are tried in this
+ * order:
  *
  * 1. $NEUROSHARD_DATA, if set and not empty
  * 2. ../share/neuroshard relative to the folder of the running program (so an
@@ -96,9 +105,10 @@ int file_exists(const char *path);
  * 3. data/ in the folder of the running program (the build tree)
  * 4. DATADIR, set at build time */
 const char *file_find_data(const char *name, struct arena *arena);
-/* Lists the files with this suffix in a folder that is found like a file of
- * file_find_data. The names are sorted and lack the suffix; NULL follows the
- * last one. The list is empty if there is no such folder. */
+/* Lists the files with this suffix in a folder that is shipped with the
+ * program. The folder is looked for in the same places as a file in
+ * file_find_data. The names are sorted and are listed without the suffix; NULL
+ * follows the last name. The list is empty if there is no such folder. */
 const char *const *file_list_data(const char *folder, const char *suffix,
                                   struct arena *arena) NEVER_NULL;
 

@@ -14,11 +14,12 @@
 struct identity {
     dev_t dev;
     ino_t ino;
-    uint64_t name_hash; /* 0 if the file exists */
+    uint64_t name_hash; /* hash of the name of a file that does not exist yet; 0
+                           if the file exists */
 };
 
 struct claim {
-    const char *path; /* as given by the user */
+    const char *path; /* path of the file as given by the user */
     struct identity identity;
     unsigned uses; /* a mask of enum file_use */
 };
@@ -44,8 +45,9 @@ void file_claims_end(void)
     memset(&claims, 0, sizeof claims);
 }
 
-/* Returns false if the path cannot be confused with another file: it is no
- * regular file, or no file can exist there. */
+/* Finds the identity of the file at a path. Returns true if the path leads to a
+ * regular file or to a place where a file can be created. Only such a path can
+ * lead to the same file as another path. */
 static bool identify(struct identity *identity, const char *path)
 {
     bool is_stdin = !strcmp(path, "-"), can_be;
@@ -72,9 +74,9 @@ static bool identify(struct identity *identity, const char *path)
     return can_be;
 }
 
-/* Finds a claim by its path, or else by its file. A claim that is found by its
- * path gets the new identity, because the path may lead to another file by
- * now. */
+/* Finds a claim by its path or, if no claim has this path, by the identity of
+ * its file. A claim that is found by its path gets the new identity, because
+ * the path may lead to another file by now. */
 static struct claim *find(const char *path, const struct identity *identity)
 {
     for (size_t i = 0; i < claims.n; i++)
@@ -104,8 +106,8 @@ static bool is_database(const char *path)
             !memcmp(begin, log_magic, sizeof log_magic));
 }
 
-/* Checks that path can be written. It is called early, so that the error comes
- * before the work whose result is to be written. */
+/* Checks that path can be written. It is called early, so that an error is
+ * reported before the work is done and not after it. */
 static int check_target(const char *path, struct err *err)
 {
     struct arena arena = {0};
@@ -131,9 +133,10 @@ static int check_target(const char *path, struct err *err)
                    strerror(reason));
 }
 
-/* Notes the uses of a file. ERR_OVERWRITE if the file is noted already and
- * `uses` contains none of its noted uses. A claim also fails if its file is
- * noted at all. A file that is only written and not claimed is not noted. */
+/* Adds a file and its uses to the list of claims. Fails with ERR_OVERWRITE if
+ * the list has the file already and `uses` contains none of the uses listed for
+ * it. A claim (is_claim) fails whenever the list has the file already. A file
+ * that is written without a claim is not added. */
 static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
 {
     struct identity identity;

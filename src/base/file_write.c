@@ -17,16 +17,17 @@
 
 #define TEMP_PREFIX ".neuroshard-"
 #define TEMP_TRIES 100
-/* Largest number of files of a folder to search for orphans. Listing 10,000
- * files takes about as long as a write to the disk. */
+/* Maximum number of files of a folder that are looked at in the search for
+ * orphans, the temporary files of killed processes. Listing 10,000 files takes
+ * about as long as a write to the disk. */
 #define MAX_LISTED 10000
 
 /* A file to be written. */
 struct output {
-    const char *path; /* for messages */
+    const char *path; /* path that messages name */
     const char *data;
     size_t len;
-    file_check *check; /* or NULL */
+    file_check *check; /* check of the new file; NULL: no check */
 };
 
 static int write_all(int fd, const struct output *output)
@@ -77,8 +78,8 @@ static int write_standard(const struct output *output, struct err *err)
     return 0;
 }
 
-/* Writes to a device or a pipe. If a named pipe has no reader yet, waits for
- * one until an interrupt. */
+/* Writes to a device or a pipe. If a named pipe has no reader yet, waits until
+ * a reader or an interrupt comes. */
 static int write_special(const struct output *output, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
@@ -100,8 +101,9 @@ static int write_special(const struct output *output, struct err *err)
     return reason ? cannot_write(output, reason, err) : 0;
 }
 
-/* Returns whether a file has a name as open_temp creates it, with the id of a
- * process that no longer exists on this machine. */
+/* Returns whether a file is an orphan: its name has the form that open_temp
+ * creates, and the process whose id it contains no longer exists on this
+ * machine. */
 static bool is_orphan(const char *name)
 {
     const size_t n_prefix = sizeof TEMP_PREFIX - 1;
@@ -145,8 +147,8 @@ static void remove_orphans(const char *folder)
 
 /* Creates a file in the folder under an unused name; its mode follows the
  * umask. The file is locked until its rename. If machines share the folder over
- * a network, the lock shows the others that the writer is alive. Returns the
- * descriptor, or -1 and errno. */
+ * a network, the lock shows the other machines that the writer is alive.
+ * Returns the descriptor, or -1 and errno. */
 static int open_temp(char **temp_path, const char *folder, struct arena *arena)
 {
     int fd = -1;
@@ -163,7 +165,7 @@ static int open_temp(char **temp_path, const char *folder, struct arena *arena)
     return fd;
 }
 
-/* Reads the file again and checks the content. */
+/* Reads the new file back and checks its content. */
 static int check_file(const struct output *output, int fd, struct arena *arena,
                       struct err *err)
 {
@@ -204,8 +206,9 @@ static int write_atomically(const struct output *output, mode_t mode,
         unlink(temp_path);
     if (fd >= 0)
         close(fd); /* no check needed: fsync has reported write errors */
-    /* Makes the rename survive a power cut. The result is ignored, because the
-     * new file is complete and in place anyway. */
+    /* Writes the folder to the disk, so that the rename survives a power cut.
+     * The result is ignored, because the new file is complete and in place
+     * anyway. */
     if (!rc && (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
         (void)fsync(fd);
         close(fd);

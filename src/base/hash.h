@@ -5,14 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* XXH3 with 64 bits (libxxhash). Its values do not depend on the version or the
- * machine. */
+/* Returns the XXH3 hash of 64 bits (libxxhash). The hash does not depend on the
+ * version of the library or on the machine. */
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed);
 
 #define HASH_TEXT_MAX 17
 /* Writes a hash as 16 hexadecimal digits and a NUL; returns buf. */
 const char *hash_text(char buf[HASH_TEXT_MAX], uint64_t hash);
-/* As hash_text, for a text that lives as long as the enclosing block. */
+/* Returns a hash as 16 hexadecimal digits. The text lives as long as the
+ * enclosing block. */
 #define HASH_TEXT(hash) hash_text((char[HASH_TEXT_MAX]){0}, (hash))
 
 #endif

@@ -21,7 +21,8 @@ HOST_DEVICE uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* To be put around the functions of a header that a .cu file includes. */
+/* Macros to put before and after the functions of a header that a .cu file
+ * includes. */
 #ifdef __cplusplus
 #    define EXTERN_C_BEGIN extern "C" {
 #    define EXTERN_C_END }

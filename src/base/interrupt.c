@@ -25,7 +25,8 @@ static void write_text(int fd, const char *text)
     }
 }
 
-/* Calls only async-signal-safe functions. */
+/* Prints the texts and ends the process. It runs in a signal handler, so it
+ * calls only async-signal-safe functions. */
 static void end_at_once(void)
 {
     const char *said = atomic_load(&last_said);
@@ -85,8 +86,8 @@ bool interrupt_requested(void)
     return atomic_load_explicit(&requested, memory_order_relaxed) != 0;
 }
 
-/* An interrupt ends poll at once. If it came just before poll, the timeout of
- * 100 ms ends it. */
+/* An interrupt during poll ends the poll at once. After an interrupt just
+ * before poll, the poll ends by its timeout of 100 ms. */
 int interrupt_wait(int fd, bool to_write)
 {
     struct pollfd poll_fd = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};

@@ -6,22 +6,22 @@
 
 /*
  * Interrupts. After interrupt_install the first SIGINT or SIGTERM sets a flag
- * that long loops poll. The second one kills the process.
+ * that long loops poll. The second signal kills the process.
  */
 void interrupt_install(void);
 bool interrupt_requested(void);
 
 /*
- * Immediate end, for a command that has nothing to keep yet. After
+ * Immediate end, for a command that has no results to keep yet. After
  * interrupt_end_at_once the first signal writes `said` to standard error and
  * `answer` to standard output, and ends the process with the status of
  * ERR_INTERRUPTED. Both texts must stay valid.
  *
  * The process is not ended in two cases; the signal then only sets the flag:
  *
- * - after interrupt_keep(true), which means that there is something to keep;
- * - between interrupt_hold and interrupt_release, which nest. A release with
- *   may_end set ends the process if a signal came meanwhile.
+ * - after interrupt_keep(true), which means that there are results to keep;
+ * - between interrupt_hold and interrupt_release, which nest. interrupt_release
+ *   with may_end set ends the process if a signal came since interrupt_hold.
  */
 void interrupt_end_at_once(const char *said, const char *answer);
 void interrupt_keep(bool has_something);

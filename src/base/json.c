@@ -73,7 +73,7 @@ json_t *json_member(enum member_type type, const void *pos)
     text = *(const char *const *)pos;
     if (!text)
         return json_null();
-    /* text_shown makes it UTF-8 */
+    /* text_shown returns valid UTF-8 */
     value = json_string(text_shown(text, &scratch));
     arena_release(&scratch);
     return value;
@@ -307,7 +307,8 @@ static uint64_t whole(double x)
     return x >= 0x1p64 ? UINT64_MAX : x == 0x1p63 ? INT64_MAX : (uint64_t)x;
 }
 
-/* Reads one of the names and stores its index. */
+/* Reads a text that must be one of the names of an enum, and stores the index
+ * of the name. */
 static int read_choice(uint32_t *out, const struct json_place *place,
                        const struct place_field *field, const json_t *value,
                        struct err *err)
@@ -398,9 +399,9 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
     return list;
 }
 
-/* Looks only at quotes, brackets and commas. A child begins with the first
- * character after the bracket or comma before it; this character may itself be
- * a bracket. */
+/* The scan looks only at quotes, brackets and commas. A member or element
+ * begins with the first character after an opening bracket or a comma. This
+ * character may itself be a bracket. */
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena)
 {
@@ -431,7 +432,8 @@ const size_t *place_child_lines(const char *text, size_t len, size_t depth,
     return arena_keep(arena, lines, n, sizeof(*lines));
 }
 
-/* Returns false if the value is no whole number or does not fit. */
+/* Converts a JSON value to a whole number. Returns false if the value is not a
+ * whole number or does not fit into 64 bits. */
 static bool to_u64(uint64_t *out, const json_t *value, bool is_strict)
 {
     double x;

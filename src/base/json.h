@@ -31,9 +31,9 @@ json_t *json_whole(uint64_t value);
 /* Returns a count as a JSON integer. A count above INT64_MAX, which may have
  * saturated, becomes INT64_MAX. */
 json_int_t json_count(uint64_t value);
-/* Returns the member that is stored at `at` as a JSON value: a number as above,
- * true or false, or a text. A NULL text becomes null; a text that is not
- * printable is quoted. */
+/* Returns the struct member of this type that is stored at `pos` as a JSON
+ * value: a number (json_real_or_null, json_whole), true or false, or a text. A
+ * NULL text becomes null; a text that is not printable is quoted. */
 json_t *json_member(enum member_type type, const void *pos);
 
 /* Returns the value as a text in the arena: a string unchanged, any other value
@@ -42,8 +42,9 @@ const char *json_cell(const json_t *value, struct arena *arena) NEVER_NULL;
 
 /* Appends a value as JSON in one line, and decrefs it. */
 void json_print(struct buf *out, json_t *value);
-/* Returns root as indented text that ends in a newline. Its numbers read back
- * unchanged. The caller frees it with mem_free (or free). */
+/* Returns the document `root` as indented text that ends in a newline. The
+ * numbers of the document read back unchanged. The caller frees it with
+ * mem_free (or free). */
 char *json_to_text(const json_t *root);
 
 /*
@@ -52,14 +53,16 @@ char *json_to_text(const json_t *root);
  * is null counts as absent.
  */
 struct json_place {
-    const json_t *object; /* borrowed */
+    const json_t *object; /* the object; borrowed */
     const char *source;   /* file name, not owned */
-    size_t line;          /* line in the file, 0 if messages name none */
+    /* line of the object in the file; 0 if messages name no line */
+    size_t line;
     /* Lines of the object's members, by place_child_lines; or NULL. */
     const size_t *lines;
-    struct arena *arena; /* for texts that are read; not owned */
+    struct arena *arena; /* arena for the texts that are read; not owned */
     char path[64];       /* "shards[12]." or "" for the document itself */
-    /* A whole number must be written as one: no 12.0, no string of digits. */
+    /* A whole number must be written as a whole number: 12.0 and a string of
+     * digits are refused. */
     bool is_strict;
 };
 
@@ -72,9 +75,9 @@ int place_object(struct json_place *out, const struct json_place *place,
 /* Sets *out to member `key`, which must be a list. */
 int place_list(const json_t **out, const struct json_place *place,
                const char *key, struct err *err) MUST_CHECK;
-/* As place_list, for a list that must have n entries. `what` joins the two
- * counts in the message: "not", or "but T is" for "key has 3 entries, but T is
- * 4". */
+/* Sets *out to member `key`, which must be a list of n entries. `what` is the
+ * text between the two counts in the error message. It is "not", or for example
+ * "but T is" in the message "key has 3 entries, but T is 4". */
 int place_list_of(const json_t **out, const struct json_place *place,
                   const char *key, size_t n, const char *what,
                   struct err *err) MUST_CHECK;
@@ -86,12 +89,13 @@ int place_element(struct json_place *out, const struct json_place *place,
 
 bool place_has(const struct json_place *place, const char *key);
 
-/* ERR_INPUT if the object has a key that is not in `known`, which ends with
- * NULL. This finds a mistyped key, which would otherwise count as absent. */
+/* Fails with ERR_INPUT if the object has a key that is not in `known`, which
+ * ends with NULL. This finds a mistyped key, which would otherwise count as
+ * absent. */
 int place_check_keys(const struct json_place *place, const char *const *known,
                      struct err *err) MUST_CHECK;
 
-/* Reads a whole number in [min, max]. Unless the place is strict, 12.0 is
+/* Reads a whole number in [min, max]. Unless place->is_strict is set, 12.0 is
  * accepted as 12, and so is a string of digits, because JSON readers lose
  * numbers above 2^63 - 1. */
 int place_u64(uint64_t *out, const struct json_place *place, const char *key,
@@ -99,7 +103,7 @@ int place_u64(uint64_t *out, const struct json_place *place, const char *key,
 int place_u32(uint32_t *out, const struct json_place *place, const char *key,
               uint32_t min, uint32_t max, struct err *err) MUST_CHECK;
 /* Read element idx of `list`, which is member `key`: a whole number by the
- * rules above, or a double in [min, max]. */
+ * rules of place_u64, or a double in [min, max]. */
 int place_list_u64(uint64_t *out, const struct json_place *place,
                    const char *key, const json_t *list, size_t idx,
                    struct err *err) MUST_CHECK;
@@ -116,13 +120,15 @@ int place_list_double(double *out, const struct json_place *place,
  */
 struct place_field {
     const char *key;
-    enum member_type type; /* type and offset come from MEMBER_OF */
+    enum member_type type; /* type and offset of the struct member, by MEMBER_OF
+                              (base/member.h) */
     size_t offset;
     /* If false, the member may be absent; its place in the struct then keeps
      * its value. */
     bool is_needed;
     double min, max;
-    const char *const *names; /* names of an enum from 0; NULL-terminated */
+    const char *const *names; /* names of the values of an enum, from value 0
+                                 on; NULL-terminated */
 };
 /* Reads the members of the table `fields` into the struct at `out`. */
 int place_fields(void *out, const struct json_place *place,
@@ -145,8 +151,9 @@ void place_set_fields(json_t *object, const void *row,
 #define PLACE_SET_FIELDS(object, row, fields)   \
     place_set_fields((object), (row), (fields), \
                      sizeof(fields) / sizeof(*(fields)))
-/* Return a row as a new object with these members, or n rows as a list of such
- * objects. The caller decrefs the result. */
+/* Return a row as a new JSON object whose members the table `fields` describes,
+ * or n rows as a JSON list of one object per row. The caller decrefs the
+ * result. */
 json_t *place_row(const void *row, const struct place_field *fields, size_t n);
 #define PLACE_ROW(row, fields) \
     place_row((row), (fields), sizeof(fields) / sizeof(*(fields)))
@@ -157,17 +164,18 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
                     sizeof(fields) / sizeof(*(fields)))
 
 /* Returns the line numbers on which members or elements begin, for all
- * containers at nesting level `depth` (1: the document itself). They are in the
- * order of the text, which is also the order that jansson keeps. The result is
- * in the arena. The text must be valid JSON. */
+ * containers at nesting level `depth` (1: the document itself). The numbers are
+ * in the order of the text, which is also the order in which jansson keeps
+ * members. The result is in the arena. The text must be valid JSON. */
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena) NEVER_NULL;
 
-/* Returns the line of the member whose key begins the sentence, or else the
- * line of the place. */
+/* Returns the line of the member that a sentence of an error is about: the
+ * sentence begins with the member's key. If the object has no such member,
+ * returns the line of the object. */
 size_t place_line(const struct json_place *place, const char *sentence);
 /* Sets ERR_INPUT with "source: path" and the sentence, which begins with the
- * key of the member that it is about. Returns -1. */
+ * key of the member that is wrong. Returns -1. */
 int place_error(const struct json_place *place, struct err *err,
                 const char *fmt, ...) PRINTF_LIKE(3, 4);
 

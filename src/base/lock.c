@@ -18,7 +18,7 @@
 #define OWNER_MAX 80
 
 /* Returns the path "FILE.lock", where FILE is the file that path leads to; NULL
- * if there is nothing to lock. */
+ * if that file needs no lock. */
 static char *lock_path(const char *path)
 {
     struct buf name = {0};
@@ -40,7 +40,7 @@ int lock_file(int fd)
 
 /* Opens the lock file and tries to lock n bytes from `at` on; n == 0 locks all
  * bytes from `at` on. Returns 1 if they are locked, 0 if another process holds
- * one of them, or -1 with the reason in errno. */
+ * a lock on one of the bytes, or -1 with the reason in errno. */
 static int try_lock(struct lock *lock, off_t pos, off_t n)
 {
     struct stat ours, named;
@@ -62,8 +62,8 @@ static int try_lock(struct lock *lock, off_t pos, off_t n)
             ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
             return 1;
         /* Try again if the owner has removed the file that was opened, or is
-         * about to remove it. In the second case it holds a lock of the whole
-         * file. */
+         * about to remove it. An owner that is about to remove the file holds a
+         * lock of the whole file. */
         is_going = !reason || (n && !fcntl(lock->fd, F_GETLK, &part) &&
                                (part.l_type == F_UNLCK || !part.l_len));
         close(lock->fd);
@@ -100,9 +100,10 @@ static void drop(struct lock *lock)
     lock->path = NULL;
 }
 
-/* Tries for wait_s seconds. Returns 1 if the bytes are locked or no lock is
- * needed, 0 if another process holds one of them, -1 with the err. For a lock
- * of the whole file, 0 also sets the err. */
+/* Tries for wait_s seconds to lock n bytes of the lock file from `pos` on.
+ * Returns 1 if the bytes are locked or no lock is needed, 0 if another process
+ * holds a lock on one of the bytes, -1 with the err. For a lock of the whole
+ * file, 0 also sets the err. */
 static int take(struct lock *lock, const char *path, off_t pos, off_t n,
                 double wait_s, struct err *err)
 {
@@ -133,7 +134,8 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
 
     if (take(lock, path, 0, 0, wait_s, err) <= 0)
         return -1;
-    /* For people who read the file; the program does not use it. */
+    /* Writes the owner into the lock file for people who read it. The program
+     * itself does not read it. */
     if (lock->path && !uname(&host) && !ftruncate(lock->fd, 0))
         dprintf(lock->fd, "process %ld on %.40s\n", (long)getpid(),
                 host.nodename);
@@ -152,9 +154,9 @@ void lock_release(struct lock *lock)
 {
     if (!lock->path)
         return;
-    /* Removes the file while all of it is still locked. A process that waits
-     * for this file then finds that it no longer has a name, and opens its
-     * successor. */
+    /* Removes the lock file while the whole file is still locked. A process
+     * that waits for this lock then finds that the file no longer has a name,
+     * and opens the file that has the name now. */
     if (!lock_file(lock->fd))
         unlink(lock->path);
     close(lock->fd);

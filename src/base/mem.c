@@ -9,15 +9,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Size of an arena's first block, and largest size of a block if each is twice
- * as large as the last. The first block is small because most arenas of a
- * search are small and short-lived: if the system had to map and clear a larger
- * block each time, this would take longer than the use of the block. */
+/* Sizes in bytes of the blocks of an arena: the first block, and the largest
+ * size up to which each new block is twice as large as the block before. The
+ * first block is small because most arenas of a search are small and
+ * short-lived: if the system had to map and clear a larger block each time,
+ * mapping and clearing would take longer than the use of the block. */
 #define ARENA_FIRST_BYTES ((size_t)8 << 10)
 #define ARENA_BLOCK_BYTES ((size_t)256 << 10)
 
 /* Under AddressSanitizer (CONFIG=asan) the unused part of a block is poisoned.
- * This catches a pointer that is used after a rewind, or one past its array. */
+ * This catches a pointer that is used after a rewind, or a pointer past the end
+ * of its array. */
 #ifdef HAVE_ASAN
 #    include <sanitizer/asan_interface.h>
 #else
@@ -104,12 +106,13 @@ void mem_free(void *ptr)
     free(ptr);
 }
 
-/* A block of an arena. The header fills a cache line, so the data behind it are
- * aligned, too. */
+/* A block of an arena. The header fills a cache line, so the data after the
+ * header are aligned, too. */
 struct arena_block {
-    struct arena_block *older;     /* owned */
-    struct arena_child *offspring; /* newest first; stored in the data */
-    size_t used, cap;              /* bytes of data */
+    struct arena_block *older;     /* next older block; owned */
+    struct arena_child *offspring; /* child arenas, newest first; stored in the
+                                      data of the block */
+    size_t used, cap; /* bytes of data in use, and bytes of data in all */
     _Alignas(64) char data[];
 };
 
@@ -214,7 +217,7 @@ void *arena_keep(struct arena *arena, void *list, size_t n, size_t size)
     return kept;
 }
 
-/* Returns the length of the text without its NUL. */
+/* Returns the length of the formatted text in bytes, without its NUL. */
 PRINTF_LIKE(1, 0) static size_t printed_len(const char *fmt, va_list args)
 {
     va_list again;

@@ -7,8 +7,8 @@
  * and status 1; callers never see an error. This also holds inside the
  * libraries that get these functions (jansson, SQLite). Unfinished output is
  * not written: files appear by a rename, databases by a commit, and standard
- * output is not flushed. Most data live in an arena: one per command, one per
- * search.
+ * output is not flushed. Most data live in arenas: each command has an arena,
+ * and each search has one.
  */
 
 #include "base/err.h"
@@ -27,9 +27,9 @@ void mem_exhausted(size_t n, size_t size) __attribute__((noreturn));
  * mem_free. If the product overflows, memory counts as exhausted. n * size == 0
  * gives a valid pointer. */
 void *mem_alloc(size_t n, size_t size) NEVER_NULL;
-/* As realloc to n * size bytes (new bytes are not zeroed, the block is 16-byte
- * aligned). The pointer must come from mem_grow or be NULL. Free it with
- * mem_free. */
+/* Changes the size of a block to n * size bytes, as realloc does, and returns
+ * the block. New bytes are not zeroed; the block is 16-byte aligned. The
+ * pointer must come from mem_grow or be NULL. Free it with mem_free. */
 void *mem_grow(void *ptr, size_t n, size_t size) NEVER_NULL;
 /* Grows a list that holds n items, if needed, so that at least one more fits.
  * *cap is the capacity of the list in items. Returns the list, as mem_grow
@@ -39,21 +39,23 @@ void *mem_room(void *list, size_t n, size_t *cap, size_t size) NEVER_NULL;
  * that the system may use large pages for it if it has them. */
 void mem_expect_random(void *ptr, size_t n, size_t size);
 void mem_free(void *ptr);
-/* mem_grow(NULL, 1, size), for libraries that accept an allocator. */
+/* Returns mem_grow(NULL, 1, size). It is for libraries that accept an
+ * allocator. */
 void *mem_take(size_t size) NEVER_NULL;
 
 /* A bump allocator: its blocks are chained and are freed together. A zeroed
  * arena is empty. Not thread-safe. */
 struct arena_block;
 struct arena {
-    struct arena_block *head; /* owned; newest block first */
+    struct arena_block *head; /* newest block; owned */
 };
 struct arena_mark {
     struct arena_block *block;
     size_t used;
 };
 
-/* Frees everything; the arena may be used again. NULL and zeroed are fine. */
+/* Frees all data of the arena, which may then be used again. Accepts NULL and a
+ * zeroed arena. */
 void arena_release(struct arena *arena);
 /* Returns a zeroed block, aligned to 64 bytes, which lives until a rewind or
  * release. */
@@ -74,17 +76,18 @@ void *arena_keep(struct arena *arena, void *list, size_t n,
                  size_t size) NEVER_NULL;
 NEVER_NULL char *arena_printf(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
-/* arena_rewind frees everything that was allocated after the mark. */
+/* arena_mark returns the current end of the arena's data. arena_rewind frees
+ * all data that were allocated after the mark. */
 struct arena_mark arena_mark(const struct arena *arena);
 void arena_rewind(struct arena *arena, struct arena_mark mark);
 
-/* A text that grows. It is NUL-terminated as soon as something was added. */
+/* A text that grows. It is NUL-terminated from the first addition on. */
 struct buf {
-    char *data; /* owned; NULL while empty */
+    char *data; /* the text; owned; NULL until something is added */
     size_t len, cap;
 };
 /* Makes room for len more bytes and a NUL behind the current text, and returns
- * its end. */
+ * the end of the text. */
 char *buf_reserve(struct buf *buf, size_t len) NEVER_NULL;
 void buf_add(struct buf *buf, const char *data, size_t len);
 void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);

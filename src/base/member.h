@@ -11,12 +11,13 @@
  * members are printed, read from and written to JSON, or kept in a database.
  */
 enum member_type {
-    MEMBER_U32, /* also an enum */
+    MEMBER_U32, /* uint32_t, or an enum */
     MEMBER_U64,
     MEMBER_REAL,
     MEMBER_BOOL,
     MEMBER_TEXT, /* const char * */
-    MEMBER_HASH  /* a hash for hash_text; MEMBER_OF does not give it */
+    MEMBER_HASH  /* a hash that hash_text prints; MEMBER_OF never yields this
+                    type */
 };
 
 /* Type and offset of a member of the struct `row`. */

@@ -18,9 +18,9 @@
  * while workers may join the run, and in its low bits the number of workers
  * that have joined. A worker joins by raising this number while IS_OPEN is set.
  * The caller closes the run when all tasks have been handed out, and waits for
- * the number to reach zero. So a worker that wakes too late finds the run
- * closed, and the caller does not wait for it. The task fields are written only
- * while nobody can read them (state == 0).
+ * this number to reach zero. So a worker that wakes too late finds the run
+ * closed, and the caller does not wait for that worker. The task fields are
+ * written only while nobody can read them (state == 0).
  *
  * A thread that is going to sleep (worker or caller) first increments
  * `n_asleep` and then checks its condition again. A thread that wakes others
@@ -29,8 +29,8 @@
  * and no wake-up is lost.
  */
 struct pool {
-    unsigned size;          /* number of threads, with the caller */
-    struct worker *workers; /* owned; size - 1 of them */
+    unsigned size;          /* number of threads, the caller included */
+    struct worker *workers; /* [size - 1] worker threads; owned */
     double spin_ms;
 
     void (*fn)(void *ctx, size_t task, unsigned thread);
@@ -42,7 +42,8 @@ struct pool {
     _Alignas(64) atomic_uint run;
     atomic_bool is_closing;
     atomic_uint n_asleep;
-    pthread_mutex_t lock; /* held only around the sleep */
+    /* held only while a thread goes to sleep or is woken */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
 };
 
@@ -60,8 +61,8 @@ static void run_tasks(struct pool *pool, unsigned thread)
         pool->fn(pool->ctx, task, thread);
 }
 
-/* Wakes all sleeping threads. To be called after a change of a value that they
- * may wait for. */
+/* Wakes all sleeping threads. Call it after changing a value that a thread may
+ * wait for. */
 static void wake(struct pool *pool)
 {
     if (!atomic_load(&pool->n_asleep))
@@ -71,8 +72,9 @@ static void wake(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Waits until *value == than (until_equal) or *value != than: polls for
- * spin_ms, then sleeps. */
+/* Waits until *value equals `than` (if until_equal is true), or until it
+ * differs from `than` (if until_equal is false). Polls for spin_ms, then
+ * sleeps. */
 static void wait_until(struct pool *pool, const atomic_uint *value,
                        unsigned expected, bool until_equal)
 {

@@ -9,25 +9,26 @@
  * A pool of threads that share an index range. The caller is one of its
  * threads, so a pool of one starts no thread. Tasks are handed out in order and
  * dynamically; results must not depend on which thread runs a task. Workers
- * spin for some microseconds before they sleep, so that runs in quick
- * succession start at once.
+ * spin for some microseconds before they sleep, so that a run that follows soon
+ * after another run starts at once.
  */
-struct pool; /* opaque */
+struct pool; /* a pool; opaque */
 
 /* Opens a pool of n_threads threads, or of cpu_count threads if n_threads is 0.
  * Never fails: if a thread cannot be started, the pool is smaller. */
 struct pool *pool_open(unsigned n_threads);
-void pool_close(struct pool *pool); /* NULL is fine */
+void pool_close(struct pool *pool); /* accepts NULL */
 unsigned pool_size(const struct pool *pool);
 
-/* Calls fn(ctx, task, thread) for each task in [0, n_tasks), with thread in [0,
- * pool_size), and returns when all are done. If pool is NULL, the caller runs
- * all tasks. Not reentrant: fn must not call pool_run on the same pool. */
+/* Calls fn(ctx, task, thread) for each task in [0, n_tasks), and returns when
+ * all tasks are done. `thread` is the index of the calling thread, in [0,
+ * pool_size). If pool is NULL, the caller runs all tasks. Not reentrant: fn
+ * must not call pool_run on the same pool. */
 void pool_run(struct pool *pool, size_t n_tasks,
               void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx);
 
-/* As pool_run for the items [0, n), with n_a_task items per task. fn gets the
- * range [begin, end) of a task. */
+/* Works like pool_run, but on the items [0, n), in tasks of n_a_task items
+ * each. fn gets the range [begin, end) of the items of one task. */
 void pool_run_range(struct pool *pool, uint64_t n, uint64_t n_a_task,
                     void (*fn)(void *ctx, uint64_t begin, uint64_t end,
                                unsigned thread),

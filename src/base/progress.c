@@ -53,7 +53,7 @@ static void print_line(const struct progress *progress, double spent_s,
 {
     const double done = (double)progress->done, rate = done / spent_s;
     const double until_limit_s = progress->limit_s - spent_s;
-    double left_s = -1; /* negative: unknown */
+    double left_s = -1; /* time left in s; negative: unknown */
 
     if (progress->done && progress->done < progress->total)
         left_s = (double)(progress->total - progress->done) / done * spent_s;

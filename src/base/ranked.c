@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of items from which a radix sort is faster than qsort. */
+/* Smallest number of items for which a radix sort is faster than qsort. */
 #define MANY 256
 
 int ranked_compare(const uint64_t *a, const uint64_t *b, size_t n)
@@ -65,7 +65,7 @@ static double digits_key(uint64_t bits)
     return key;
 }
 
-/* Sorts by one byte of the bits; stable. */
+/* Sorts the items by one byte of their keys' bits. The sort is stable. */
 static void sort_by_byte(struct digits *to, const struct digits *from, size_t n,
                          unsigned shift)
 {
@@ -80,8 +80,8 @@ static void sort_by_byte(struct digits *to, const struct digits *from, size_t n,
 }
 
 /* Radix sort by the bytes of the keys, least significant byte first. It skips
- * bits that are equal in all keys. Indices must rise. For thousands of whole
- * numbers it takes a tenth of the time of qsort. */
+ * bits that are equal in all keys. The indices of the items must rise. For
+ * thousands of whole numbers it takes a tenth of the time of qsort. */
 static void sort_many(struct ranked *ranked, size_t n)
 {
     struct digits *from = mem_alloc(2 * n, sizeof(*from)), *all = from;

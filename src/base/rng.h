@@ -33,16 +33,17 @@ static inline uint64_t rng_u64(struct rng *rng)
     return result;
 }
 
-/* Uniform in [0, n), without modulo bias; n > 0. */
+/* Returns a random whole number, uniform in [0, n), without modulo bias; n >
+ * 0. */
 uint64_t rng_below(struct rng *rng, uint64_t n);
-/* Faster than rng_below, for n below 2^32. Its bias of n / 2^32 does not matter
- * in a search. */
+/* Returns a random whole number in [0, n). It is faster than rng_below, for n
+ * below 2^32. Its bias of n / 2^32 does not matter in a search. */
 static inline uint32_t rng_draw(struct rng *rng, uint32_t n)
 {
     return (uint32_t)((rng_u64(rng) >> 32) * n >> 32);
 }
 
-/* Uniform in [0, 1), 53 bits. */
+/* Returns a random real, uniform in [0, 1), with 53 random bits. */
 static inline double rng_uniform(struct rng *rng)
 {
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
@@ -51,7 +52,8 @@ static inline double rng_uniform(struct rng *rng)
 /* Shuffles idx[0..n) by Fisher-Yates. */
 void rng_shuffle(struct rng *rng, uint32_t *idx, uint32_t n);
 
-/* Mixes 64 bits well and without state: the finaliser of splitmix64. */
+/* Returns the 64 bits of x well mixed, without any state: the finaliser of
+ * splitmix64. */
 uint64_t mix64(uint64_t x);
 
 #endif

@@ -57,10 +57,12 @@ void stats_apes(double *apes, const double *want, const double *got, size_t n)
         apes[i] = fabs(got[i] - want[i]) / fabs(want[i]);
 }
 
-/* Compares each pair directly: an evaluation has only thousands of samples. */
+/* Compares each pair of samples directly. This is fast enough, because an
+ * evaluation has only thousands of samples. */
 double stats_kendall_tau(const double *x, const double *y, size_t n)
 {
-    int64_t sum = 0, n_x = 0, n_y = 0; /* pairs that differ in x, or y */
+    int64_t sum = 0, n_x = 0,
+            n_y = 0; /* n_x, n_y: number of pairs that differ in x, in y */
     double scale;
 
     for (size_t i = 0; i < n; i++)
@@ -73,6 +75,6 @@ double stats_kendall_tau(const double *x, const double *y, size_t n)
             n_y += by_y != 0;
         }
     scale = sqrt((double)n_x) * sqrt((double)n_y);
-    /* Clamped because the square roots are rounded. */
+    /* The result is clamped because the square roots are rounded. */
     return scale > 0 ? fmax(-1, fmin(1, (double)sum / scale)) : NAN;
 }

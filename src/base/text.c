@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #define DIGITS "0123456789"
-#define NEAR 2 /* fewest equal first characters of a guess */
+#define NEAR 2 /* least number of equal first characters that a guess needs */
 #define MOST_COMPARED 63
 #define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
 
@@ -30,8 +30,8 @@ bool text_to_u64(const char *s, uint64_t *out)
 
 /* strtod also accepts blanks, signs, hexadecimal, "inf" and "nan", so the
  * characters are checked first. The decimal separator is a point because the
- * program never calls setlocale. With another separator the end would be in the
- * wrong place and the number refused. */
+ * program never calls setlocale. With another separator strtod would stop at
+ * the point, and the number would be refused. */
 bool text_to_double(const char *s, double *out)
 {
     char *end;
@@ -105,8 +105,8 @@ const char *text_nearest(const char *const *names, const char *name)
     return nearest;
 }
 
-/* Returns the number of bytes of the first n characters, or of all if there are
- * fewer. */
+/* Returns the number of bytes of the first n characters, or of all characters
+ * if the text has fewer than n. */
 static size_t bytes_of(const char *text, size_t n)
 {
     size_t len = 0;
@@ -120,7 +120,8 @@ void text_wrap(struct buf *out, const char *text, size_t pos, size_t indent,
                size_t n_columns)
 {
     const size_t room = n_columns > indent ? n_columns - indent : 1;
-    size_t n_blanks = 0; /* before the word, on its line */
+    size_t n_blanks =
+        0; /* number of blanks before the word, on the line of the word */
 
     for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
         size_t len = strcspn(text, " "), width = 0;
@@ -147,7 +148,7 @@ void text_wrap(struct buf *out, const char *text, size_t pos, size_t indent,
 #define USUAL_INDENT 4
 
 /* Returns the column in which continuation lines of a line start: below the
- * line's text, that is behind its leading blanks or its label. */
+ * line's text, which begins after its leading blanks or its label. */
 static size_t text_begin(const char *line)
 {
     const size_t blanks = strspn(line, " "), word = strcspn(line, " \n");
@@ -164,7 +165,7 @@ void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
     for (; text && *text; text++) {
         const size_t len = strcspn(text, "\n"), indent = text_begin(text);
         struct buf line = {0};
-        size_t pos = len; /* start of the part that is wrapped */
+        size_t pos = len; /* start of the part of the text that is wrapped */
 
         buf_add(&line, text, len);
         if (len > indent && text_length(line.data) > n_columns)
@@ -220,7 +221,8 @@ bool text_to_bytes(const char *s, uint64_t *out)
     for (const char *pos = letters; letter && pos <= letter; pos++)
         unit *= is_decimal ? 1000 : 1024;
     snprintf(number, sizeof number, "%.*s", (int)len, s);
-    /* Whole numbers exactly, fractions of a unit to the nearest byte. */
+    /* A whole number of units is converted exactly, a fraction of a unit to the
+     * nearest byte. */
     if (text_to_u64(number, &n)) {
         if (__builtin_mul_overflow(n, unit, &n))
             return false;
@@ -285,10 +287,10 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n)
 
 #define NO_CHARACTER UINT32_MAX
 
-/* Returns the character that begins at *at and moves *at behind it. Returns
- * NO_CHARACTER and moves by one byte if there is no valid character: overlong
- * forms, surrogates and characters beyond U+10FFFF are invalid (Unicode 15,
- * table 3-7). */
+/* Returns the character that begins at *pos and moves *pos to the end of the
+ * character. If there is no valid character at *pos, returns NO_CHARACTER and
+ * moves *pos by one byte. Overlong forms, surrogates and characters beyond
+ * U+10FFFF are invalid (Unicode 15, table 3-7). */
 static uint32_t next_character(const unsigned char **pos,
                                const unsigned char *end)
 {
@@ -337,8 +339,9 @@ bool text_is_utf8(const char *s, size_t len)
     return true;
 }
 
-/* The ranges are control characters, line and paragraph separators, marks that
- * change the direction of writing, and characters without width. */
+/* Returns false for characters in the ranges below: control characters, line
+ * and paragraph separators, marks that change the direction of writing, and
+ * characters without width. */
 static bool is_printable(uint32_t c)
 {
     static const struct {
@@ -401,8 +404,9 @@ const char *text_shown(const char *s, struct arena *arena)
     return out;
 }
 
-/* Copies fmt with `mark` in place of its quotes. An apostrophe stays: it stands
- * inside a word and not before a conversion such as %s. */
+/* Copies fmt with `mark` in place of its quotes. An apostrophe is kept. It
+ * differs from a quote because it stands inside a word and not before a
+ * conversion such as %s. */
 __attribute__((format_arg(1))) static const char *
 mark_quotes(const char *fmt, char marked[TEXT_SENTENCE_MAX], char mark)
 {
@@ -419,8 +423,8 @@ mark_quotes(const char *fmt, char marked[TEXT_SENTENCE_MAX], char mark)
 }
 
 /* Prints the sentence twice with two different marks as quotes. A character
- * that differs is a quote of the format; every other quote belongs to a
- * text. */
+ * that differs between the two prints is a quote of the format. Every other
+ * quote belongs to a text that was inserted. */
 void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
 {
     char marked[TEXT_SENTENCE_MAX], printed[2][TEXT_SENTENCE_MAX];

@@ -7,41 +7,46 @@
 #include <stdarg.h>
 
 /*
- * Conversion between numbers and text. Every parser takes the whole string
- * (leading or trailing characters are refused), ignores the locale and returns
- * false for an invalid text. The caller reports the error with its file:line.
+ * Conversion between numbers and text. Every parser must match the whole string
+ * (other characters before or after the number are refused), ignores the locale
+ * and returns false for an invalid text. The caller reports the error with its
+ * file:line.
  *
  * Handling of text from outside. Readers accept only printable text, or quote
  * it. Text from the command line is quoted when it is shown. err_set and
  * warnings also quote each finished sentence as a whole.
  */
 
-/* Decimal digits only: no sign, no blank, no overflow. */
+/* Parses a whole number of decimal digits. Signs, blanks and numbers that
+ * overflow are refused. */
 bool text_to_u64(const char *s, uint64_t *out);
-/* A finite decimal number. "nan", "inf", hexadecimal and numbers that overflow
- * to infinity are refused. */
+/* Parses a finite decimal number. "nan", "inf", hexadecimal and numbers that
+ * overflow to infinity are refused. */
 bool text_to_double(const char *s, double *out);
-/* Returns the index of `name` in `names`, which ends with NULL; -1 if it is not
- * there. */
+/* Returns the index of `name` in the list `names`, which ends with NULL; -1 if
+ * the list does not have the name. */
 int text_choice(const char *const *names, const char *name);
-/* Guesses the name that was meant: the one with the longest common beginning,
- * at least two letters or digits, in any case. Among several it is the one with
- * the fewest changed characters (Levenshtein 1966), then the shortest. NULL if
- * no name begins like this. */
+/* Guesses which of `names` the user meant by `name`: the one that has the
+ * longest beginning in common with `name`, in any case. The common beginning
+ * must have at least two letters or digits. If several names share the longest
+ * beginning, returns the one with the fewest changed characters (Levenshtein
+ * 1966), then the shortest. Returns NULL if none of `names` begins like
+ * `name`. */
 const char *text_nearest(const char *const *names, const char *name);
 /* Appends the text, broken at blanks into lines of at most n_columns columns.
- * The first line already holds `at` columns; the other lines are indented by
- * `indent` columns. A word that is longer than a line is broken. Other blanks
- * are kept. */
+ * The first line already holds `pos` columns; the other lines are indented by
+ * `indent` columns. A word that is longer than a line is broken. Blanks inside
+ * a line are kept. */
 void text_wrap(struct buf *out, const char *text, size_t pos, size_t indent,
                size_t n_columns);
-/* As text_wrap, for each line of a report; each ends in a newline. Continuation
- * lines start below the line's text, that is behind its leading blanks or its
- * label. */
-#define TEXT_LABEL_WIDTH 8 /* columns of a label with its trailing blanks */
+/* Wraps each line of a report as text_wrap does. Each line of the report ends
+ * in a newline. Continuation lines start below the text of their line, which
+ * begins after its leading blanks or its label. The width of a label in columns
+ * includes the blanks that follow it. */
+#define TEXT_LABEL_WIDTH 8
 void text_wrap_lines(struct buf *out, const char *text, size_t n_columns);
-/* Returns the index of `name` in a list like "a|b|c", from 0; -1 if it is not
- * there. */
+/* Returns the index of `name` in a list like "a|b|c", from 0; -1 if the list
+ * does not have the name. */
 int text_which(const char *names, const char *name);
 /* Returns a list as a text: "a, b or c" if `last` is " or ". `names` ends with
  * NULL. The result is in the arena, or is names[0] if that is the only name. */
@@ -51,26 +56,26 @@ const char *text_list(const char *const *names, const char *last,
  * are KiB MiB GiB TiB, k m g t for the same, and KB MB GB TB (decimal), in any
  * case. B or no unit means bytes. The largest size is 2^63-1. */
 bool text_to_bytes(const char *s, uint64_t *out);
-/* Parses a part of `whole` bytes: a size as above, or a percentage, "15%" or
- * "0.5%". A part above the whole is refused. */
+/* Parses a part of `whole` bytes: a size as in text_to_bytes, or a percentage,
+ * "15%" or "0.5%". A part above the whole is refused. */
 bool text_to_share(const char *s, uint64_t whole, uint64_t *out);
 
 /* Writes a size as "1.50 GiB" or "512 B", with three significant digits or
  * more, and returns buf. */
 #define TEXT_BYTES_MAX 32
 const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes);
-/* 1234567 -> "1,234,567" */
+/* Writes a count with commas and returns buf. 1234567 gives "1,234,567". */
 const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
-/* As the two functions above, for a text that lives as long as the enclosing
- * block. */
+/* Call text_from_bytes and text_from_count with a buffer that lives as long as
+ * the enclosing block. */
 #define TEXT_BYTES(bytes) \
     text_from_bytes((char[TEXT_BYTES_MAX]){0}, (double)(bytes))
 #define TEXT_COUNT(n) text_from_count((char[TEXT_BYTES_MAX]){0}, (n))
 
 /* Returns whether c is a continuation byte of a UTF-8 character. */
 bool text_goes_on(char c);
-/* Returns the number of characters: the bytes that are no continuation
- * bytes. */
+/* Returns the number of UTF-8 characters of the text: the number of its bytes
+ * without continuation bytes. */
 size_t text_length(const char *text);
 /* Appends the text in exactly `width` columns, at least 1: padded, or with its
  * middle cut out. UTF-8 characters stay whole. */
@@ -90,18 +95,18 @@ bool text_is_printable(const char *s);
  * each byte that is not UTF-8. Printable characters stay, backslashes too, so
  * quoting a quoted text changes nothing. The text is cut before the first
  * character that does not fit into cap bytes, the NUL included. Returns the
- * length. */
-#define TEXT_QUOTED_MAX 6 /* bytes written per byte of s, at most */
+ * length. At most TEXT_QUOTED_MAX bytes are written per byte of s. */
+#define TEXT_QUOTED_MAX 6
 size_t text_quote(char *out, size_t cap, const char *s);
 /* Returns s if it is printable, else a quoted copy in the arena. */
 const char *text_shown(const char *s, struct arena *arena);
-/* Writes a sentence: fmt printed and then quoted. If fmt puts a text into
- * quotes, as in '%s' or 'model %s', quotes in the text become \u0027, so that
- * it cannot seem to end early. Longer sentences are cut. */
+/* Writes a sentence: prints fmt and then quotes the result. If fmt puts a text
+ * into quotes, as in '%s' or 'model %s', quotes in the text become \u0027, so
+ * that the text cannot seem to end early. Longer sentences are cut. */
 #define TEXT_SENTENCE_MAX 1024
 void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
     PRINTF_LIKE(3, 0);
-/* Returns a sentence, as text_sentence writes it, in the arena. */
+/* Returns a sentence in the arena. text_sentence writes it. */
 NEVER_NULL const char *text_say(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 

@@ -14,7 +14,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Defaults of mixed cases: batch in samples, and largest number of tables. */
+/* Defaults of mixed cases: batch in samples, and maximum number of tables in a
+ * case. */
 #define MIXED_BATCH 65536
 #define MIXED_MAX_TABLES 60
 
@@ -59,7 +60,8 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Checks which options exclude or need each other. */
+/* Checks that the given options do not exclude each other, and that each has
+ * the options that it needs. */
 static int check_options(const struct cli *cli, struct err *err)
 {
     static const char *const alone[] = {"repeat", "ceilings", "mixed",
@@ -84,8 +86,8 @@ static int check_options(const struct cli *cli, struct err *err)
     return 0;
 }
 
-/* Applies the defaults of mixed cases and of GPUs, which differ from those in
- * the table of options. */
+/* Sets the defaults of mixed cases and of GPUs. They differ from the defaults
+ * in the table of options. */
 static void adapt_options(struct bench_options *options, const struct cli *cli)
 {
     bool is_gpu = cli_choice(cli, "device") != DEVICE_CPU;
@@ -95,7 +97,7 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
     if (is_gpu) {
         options->work_bytes = BENCH_CUDA_WORK_BYTES;
         if (!cli_given(cli, "memory"))
-            options->memory_bytes = 0; /* 0: all that fits */
+            options->memory_bytes = 0; /* 0: as much memory as the device has */
     }
     options->is_designed = cli_given(cli, "designed");
     if (!cli_given(cli, "samples") &&
@@ -133,24 +135,25 @@ static int read_options(struct bench_options *options, const struct cli *cli,
 struct bench_request {
     struct cli *cli;
     struct bench_options options;
-    /* Owned, like the members below that are opened. For exchanges only; else
-     * NULL. */
+    /* Processes that measure exchanges; NULL if no exchanges are measured.
+     * Owned, like the opened members below. */
     struct world *world;
-    struct device *device; /* NULL if nothing is measured */
-    struct comm *comm;     /* for exchanges only */
-    struct store *store;   /* NULL in all processes except the first */
+    struct device *device; /* device to measure; NULL if nothing is measured */
+    struct comm *comm;     /* communicator; only if exchanges are measured */
+    /* cost database; NULL in all processes except the first */
+    struct store *store;
     struct bench_result result;
     double seconds;
 };
 
-/* Writes all samples of the database, of any device. If nothing was measured,
- * the written file is also the command's answer. */
+/* Writes all samples of the database, whatever their device, to a CSV file. If
+ * nothing was measured, this file is also the command's answer. */
 static int write_csv(const struct bench_request *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
     struct buf text = {0};
     int rc = store_samples_to_csv(&text, bench->store, err);
-    size_t n_lines = 0; /* header included */
+    size_t n_lines = 0; /* number of lines, the header included */
 
     for (size_t i = 0; i < text.len; i++)
         n_lines += text.data[i] == '\n';
@@ -179,8 +182,8 @@ static void tell_stored(const char *line)
     fflush(stdout);
 }
 
-/* Runs the measurement that the options choose. With several processes only the
- * first shows the progress. */
+/* Runs the measurement that the options choose. If there are several processes,
+ * only the first shows the progress. */
 static int measure(struct bench_request *bench, struct err *err)
 {
     const bool is_of_ceilings = cli_given(bench->cli, "ceilings");
@@ -219,7 +222,8 @@ static int measure(struct bench_request *bench, struct err *err)
 
 /* --- the answer at the end --- */
 
-/* Returns "interrupt", "time" or "done". */
+/* Returns the reason why the measurement ended: "interrupt", "time" or
+ * "done". */
 static const char *stopped_by(const struct bench_result *result)
 {
     if (result->interrupted)
@@ -236,8 +240,8 @@ static void print_device(const struct device *device)
     cli_printf("\n");
 }
 
-/* Prints how many of the requested cases were reached and how many samples they
- * have. `what` is the name of the cases. */
+/* Prints how many of the requested cases were measured, and how many samples
+ * these cases have. `what` is the word for the cases. */
 static void print_counts(const struct bench_request *bench, const char *what)
 {
     const struct bench_result *result = &bench->result;
@@ -329,9 +333,9 @@ static void print_lookups_json(const struct bench_request *bench,
         cli_shown(bench->cli, "db"), "repeat", repeat, "sentinels", drift));
 }
 
-/* Prints the answer for the samples of this case list only. A plain list has
- * one setting. A mixed list has many, which the database keeps under the list's
- * own seed. */
+/* Prints the answer. It covers only the samples of the case list that was
+ * requested. A plain list has one setting. A mixed list has many settings; the
+ * database stores them under the seed of the list. */
 static int print_lookups(const struct bench_request *bench, struct err *err)
 {
     struct sample_setting setting =
@@ -490,8 +494,9 @@ static int open_ranks(struct bench_request *bench, struct err *err)
     return store_open(&bench->store, cli_string(cli, "db"), STORE_WRITE, err);
 }
 
-/* Measures exchanges. One process plays all ranks; if a launcher started
- * several processes, each is one rank, and the first one stores and prints. */
+/* Measures exchanges. If there is only one process, it plays all ranks. If a
+ * launcher started several processes, each process is one rank, and the first
+ * process stores and prints the results. */
 static int run_exchanges(struct bench_request *bench, struct err *err)
 {
     int rc;
@@ -503,13 +508,15 @@ static int run_exchanges(struct bench_request *bench, struct err *err)
     rc = open_ranks(bench, err) || measure(bench, err) ||
          (!bench->world->rank &&
           (print_exchanges(bench, err) || tell_interrupt(&bench->result, err)));
-    /* All processes know of an interrupt, so they end on their own. */
+    /* Every process learns of an interrupt by itself, so no process has to end
+     * the others. */
     if (rc && err->code != ERR_INTERRUPTED)
         command_end_all(bench->world, err);
     return rc ? -1 : 0;
 }
 
-/* Opens the device and sets the options that depend on its memory. */
+/* Opens the device, and sets the options that depend on the memory of the
+ * device. */
 static int open_device(struct bench_request *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;

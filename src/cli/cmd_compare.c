@@ -34,17 +34,17 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Inputs that all tasks share, and their results. */
+/* Inputs that all tasks share, and the results of the tasks. */
 struct tournament {
     struct cli *cli;
     struct arena *arena;
     struct contender_inputs given;
     struct search_options search;
     struct comparison comparison;
-    struct progress progress; /* counts plans */
+    struct progress progress; /* progress; counts plans */
 };
 
-/* Prices the plan of --plan for the problem that the other planners get. The
+/* Prices the plan of --plan for the same problem that the planners get. The
  * entry is invalid if the plan does not fit this problem. */
 static int price_given(struct compare_entry *entry,
                        const struct problem *problem,
@@ -126,7 +126,7 @@ static int run_task(struct tournament *run, const char *name,
     return 0;
 }
 
-/* Returns whether an interrupt came and there is at least one task to
+/* Returns true if an interrupt came and at least one task has a result to
  * report. */
 static bool is_ended(const struct tournament *run)
 {

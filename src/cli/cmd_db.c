@@ -25,7 +25,8 @@ static const struct option_spec import_options[] = {
     {0},
 };
 
-/* Working data of a command, and the contents that it reports at the end. */
+/* Working data of a `db` command, and the contents of the database that the
+ * command reports at the end. */
 struct db_work {
     struct cli *cli;
     const char *path; /* path of the database that is reported */
@@ -34,8 +35,8 @@ struct db_work {
 };
 
 /* Reads a summary of the database and its hash, which covers all rows in sorted
- * order. This also checks that the database is intact. The schema version is
- * that of the file. */
+ * order. Reading also checks that the database is intact. The schema version is
+ * read from the file. */
 static int read_contents(struct db_work *work, struct err *err)
 {
     uint64_t hash = 0;
@@ -50,11 +51,11 @@ static int read_contents(struct db_work *work, struct err *err)
     return 0;
 }
 
-/* Length of the report if it is not JSON. */
+/* Length of the report as text (without --json). */
 enum words { SAY_NOTHING, SAY_LINE, SAY_ALL };
 
-/* Makes the texts of a machine safe to print. With SAY_ALL prints the lines of
- * its member "text"; in any case removes this member. */
+/* Makes the texts in the description of a machine safe to print. With SAY_ALL
+ * prints the lines of the member "text". This member is always removed. */
 static void say_machine(json_t *machine, enum words words, struct arena *arena)
 {
     json_t *text = json_object_get(machine, "text"), *member;
@@ -115,7 +116,8 @@ static int finish(struct db_work *work, int rc, enum words words)
     return rc ? -1 : 0;
 }
 
-/* Runs info and check. They differ in the length of the report. */
+/* Runs `db info` and `db check`. The two commands differ only in the length of
+ * the report. */
 static int run_report(struct cli *cli, struct err *err)
 {
     struct db_work work = {.cli = cli, .path = cli->args[0]};

@@ -12,9 +12,9 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Prices both plans by the same cost model. This is the model of --cost, if
- * given. Otherwise the plans stay as they are if one model has priced both, and
- * else the new plan's model prices both if it can. */
+/* Prices both plans by the same cost model. If --cost is given, it names the
+ * model. Without --cost, plans that the same model has priced keep their
+ * prices; otherwise the model of the new plan prices both plans, if it can. */
 static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
 {
     const char *spec = cli_string(cli, "cost");

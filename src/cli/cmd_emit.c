@@ -19,8 +19,8 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Refuses options that have no meaning in this format; they belong to TorchRec
- * plans. */
+/* Refuses options that apply only to TorchRec plans if the output has another
+ * format. */
 static int check_options(const struct cli *cli, const char *format,
                          struct err *err)
 {

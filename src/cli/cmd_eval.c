@@ -41,7 +41,8 @@ struct curve {
         uint64_t n_samples;
         double mape;
     } points[N_SHARES];
-    size_t n; /* number of points whose model could be trained */
+    size_t n; /* number of points: shares of the cases with which a model could
+                 be trained */
 };
 #define LEARNED(member) MEMBER_OF(struct curve_point, member)
 static const struct figure curve_figures[] = {
@@ -50,9 +51,9 @@ static const struct figure curve_figures[] = {
     {0},
 };
 
-/* Takes all held-out samples and a share of the other cases. The cases have one
- * random order, so a larger share contains every smaller one. Returns the
- * number of samples. */
+/* Copies all held-out samples, and the samples of a share of the other cases.
+ * The cases have a fixed random order, so a larger share contains every smaller
+ * share. Returns the number of samples copied. */
 static size_t take_share(struct sample *out, const struct training *judged,
                          double share)
 {
@@ -69,8 +70,8 @@ static size_t take_share(struct sample *out, const struct training *judged,
     return n;
 }
 
-/* Trains one model per share. Returns -1 with ERR_INPUT if even all cases are
- * too few for a model. */
+/* Trains one model for each share of the cases. Returns -1 with ERR_INPUT if
+ * even all cases are too few for a model. */
 static int find_curve(struct curve *curve, const struct training *judged,
                       struct err *err)
 {

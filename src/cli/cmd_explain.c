@@ -14,7 +14,7 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Number of changes that each search tries, and number of searches. */
+/* Number of changes that each new search tries, and number of new searches. */
 #define ANEW_EFFORT 200000
 #define N_ANEW 3
 
@@ -39,8 +39,8 @@ static void halve_weights(struct problem *problem, struct arena *arena)
     problem->tables = tables;
 }
 
-/* Searches a new plan and returns its total in ms; NAN if there is no plan or
- * no price. */
+/* Searches a new plan for the problem and returns its total in ms. Returns NAN
+ * if no plan is found or the plan has no price. */
 static double plan_anew(const struct problem *problem, const char *cost,
                         struct cli *cli)
 {

@@ -18,7 +18,7 @@ static const struct option_spec count_options[] = {
      "number of GPUs"},
     {0},
 };
-/* Options for re-planning: the current plan and limits of its change. */
+/* Options for re-planning: the current plan, and limits on its changes. */
 static const struct option_spec replanning_options[] = {
     {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
      "plan that stands now: the search starts there and moves little"},
@@ -54,9 +54,9 @@ static const struct option_spec own_options[] = {
  * simplifications that cost nothing are accepted. */
 #define NOTHING 1e-12
 
-/* Fills a plan whose problem is set: searches it (starting at `from` if --from
- * is given), prices it and checks it. limit_ms is the time limit of the search
- * in ms; 0: none. */
+/* Fills a plan whose problem is set: searches the plan (from the plan of
+ * --from, if given), prices it and checks it. limit_ms is the time limit of the
+ * search in ms; 0: none. */
 static int find_plan(struct plan *plan, struct plan_request *request,
                      const struct oracle *oracle, double limit_ms,
                      struct err *err)
@@ -85,7 +85,7 @@ static int find_plan(struct plan *plan, struct plan_request *request,
                              ? (unsigned)cli_u64(cli, "beam")
                              : 0;
     if (!is_full)
-        /* an interrupt keeps the best plan of this search, too */
+        /* from now on an interrupt keeps the best plan found */
         interrupt_keep(true);
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
@@ -123,8 +123,8 @@ static void tell_search(const struct plan *plan)
                 100 * (plan->total_ms / plan->bound_ms - 1));
 }
 
-/* Writes one line per better plan. The last column, seconds, is the only one
- * that differs from run to run. */
+/* Writes one line for each better plan that the search has found. Only the last
+ * column, seconds, differs from run to run. */
 static int write_trace(const struct search_trace *trace, const char *path,
                        struct err *err)
 {
@@ -152,12 +152,12 @@ static double end_of_search(const struct plan_request *request)
            planning_search_limit_ms(limit_ms, request->problem.n_tables);
 }
 
-/* Time limit in ms of a search that has no time left. It is not 0 because 0
- * means no limit. */
+/* Time limit in ms of a search for which no time is left. It is above 0 because
+ * a time limit of 0 means no limit. */
 #define LEAST_MS 0.001
 
-/* Returns the time limit in ms of a search that must end at end_ms; 0: no
- * limit. */
+/* Returns the time limit in ms of a search that must end at the clock time
+ * end_ms; 0: no limit. */
 static double time_left(double end_ms)
 {
     return isfinite(end_ms) ? fmax(end_ms - clock_ms(), LEAST_MS) : 0;
@@ -187,14 +187,14 @@ static int plan_once(struct plan_request *request, struct err *err)
  * the least total counts as about as fast. */
 #define NEAR_FRAC 0.05
 
-/* Result for one number of GPUs. If no plan fits, the figures after `fits` are
- * NAN. */
+/* Result for one number of GPUs. If no plan fits, the real numbers after `fits`
+ * are NAN. */
 struct count {
-    /* fullest: the GPU with the largest share of its memory in use. */
+    /* `fullest`: index of the GPU with the largest share of its memory used. */
     uint32_t n_gpus, n_hosts, fullest;
     bool hosts_assumed, fits;
     const char *hosts;   /* "2x8": hosts x GPUs per host */
-    const char *why_not; /* a sentence; NULL if a plan fits */
+    const char *why_not; /* why no plan fits: a sentence; NULL if one fits */
     double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN if not known */
     uint64_t used_bytes, memory_bytes;           /* memory of the fullest GPU */
     double used, used_frac;
@@ -223,22 +223,23 @@ static const struct figure count_figures[] = {
 
 struct counts {
     struct plan_request *request;
-    struct count *list; /* [n] */
-    size_t n;           /* numbers of GPUs planned so far */
-    /* End of --time-limit by clock_ms; INFINITY: no limit. */
+    struct count *list; /* [n] results */
+    size_t n;           /* how many numbers of GPUs have been planned for */
+    /* Time of clock_ms at which --time-limit ends; INFINITY: no limit. */
     double end_ms;
-    /* Reason why numbers were left out: "interrupt" or "time"; NULL if all were
-     * planned. */
+    /* Reason why some numbers of GPUs were left out: "interrupt" or "time";
+     * NULL if no number was left out. */
     const char *why_so_few;
-    struct progress progress; /* counts numbers of GPUs */
+    struct progress progress; /* progress; counts numbers of GPUs */
     struct planning_counts asked;
-    /* The smallest number of GPUs that fits, the fastest one, and the smallest
-     * one that is about as fast; NULL if none fits. */
+    /* Results for the smallest number of GPUs with a plan, for the fastest, and
+     * for the smallest that is about as fast (NEAR_FRAC); NULL: no plan fits.
+     */
     const struct count *smallest, *fastest, *near;
-    struct cost_source cost; /* cost model of the last number that fits */
-    /* shortage of the last number that does not fit */
+    struct cost_source cost; /* cost model of the last number that has a plan */
+    /* shortage at the last number of GPUs for which no plan fits */
     struct shortage shortage;
-    struct arena arena; /* for data that outlive the single plans */
+    struct arena arena; /* arena for data that live longer than a single plan */
     bool any_assumed;
 };
 
@@ -282,8 +283,8 @@ static double share_of_time(const struct counts *counts)
 }
 
 /* Plans for one number of GPUs as `plan --gpus N` does, and saves the plan if
- * it is the first that fits. It is no failure if no plan fits. An interrupt
- * before any plan is no failure either, but the number is then not counted. */
+ * it is the first that fits. Returns 0 also if no plan fits, and if an
+ * interrupt comes before there is a plan; the number is then not counted. */
 static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
 {
     struct plan_request *request = counts->request;
@@ -333,7 +334,7 @@ static const char *gpus(const struct count *count)
 }
 
 /* Returns, for example, "44 to 65536 GPUs were not planned for"; NULL if all
- * numbers were planned. */
+ * numbers of GPUs were planned for. */
 static const char *say_undone(struct counts *counts)
 {
     const struct planning_counts *asked = &counts->asked;
@@ -419,7 +420,7 @@ static void print_json(const struct counts *counts)
 
 /* --- all numbers --- */
 
-/* Prints the line of the number of GPUs that was planned last. */
+/* Prints the line for the number of GPUs that was planned for last. */
 static void print_last(const struct counts *counts)
 {
     if (counts->n == 1)
@@ -444,14 +445,14 @@ static int plan_all(struct counts *counts, struct err *err)
         progress_finish(&counts->progress);
         if (counts->n > n)
             print_last(counts);
-        /* an interrupt keeps the results so far */
+        /* an interrupt keeps the results that exist */
         interrupt_keep(counts->n > 0);
         if (interrupt_requested())
             counts->why_so_few = "interrupt";
         else if (clock_ms() >= counts->end_ms)
             counts->why_so_few = "time";
     }
-    /* The total of a number that does not fit is NAN. */
+    /* If no plan fits a number of GPUs, its total is NAN. */
     for (size_t i = 0; counts->fastest && !counts->near; i++)
         if (counts->list[i].total_ms <=
             counts->fastest->total_ms * (1 + NEAR_FRAC))
@@ -459,7 +460,7 @@ static int plan_all(struct counts *counts, struct err *err)
     return 0;
 }
 
-/* Sets the error for the case that none of the numbers planned so far fits. */
+/* Sets the error if no plan fits any of the numbers of GPUs tried so far. */
 static int conclude_without_plan(const struct counts *counts,
                                  const char *undone, struct err *err)
 {
@@ -478,8 +479,8 @@ static int conclude_without_plan(const struct counts *counts,
     return -1;
 }
 
-/* Sets ERR_INTERRUPTED if an interrupt left numbers out. If the time was up,
- * warns only: the result is then a valid answer. */
+/* Sets ERR_INTERRUPTED if an interrupt left out some numbers of GPUs. If the
+ * time limit left them out, only warns: the result is then a valid answer. */
 static int conclude(struct counts *counts, struct err *err)
 {
     const char *undone = say_undone(counts);
@@ -505,12 +506,14 @@ static int conclude(struct counts *counts, struct err *err)
 }
 
 /*
- * Plans for each number of GPUs of --gpus. Prints a line for each on stdout as
- * soon as it is known (with --json: all at the end), then the smallest number
- * that fits and the fastest one. --output gets the plan of the smallest number.
+ * Plans for each number of GPUs in the range of --gpus. Prints a line for each
+ * number on stdout as soon as its result is known (with --json: all results at
+ * the end). Then prints the smallest number for which a plan fits, and the
+ * fastest one. The plan of the smallest number is written to --output.
  * --time-limit applies to all numbers together; each gets an equal share of the
- * time left. SIGINT and the end of the time leave out the larger numbers. If
- * none fits, returns ERR_NO_PLAN with remedies for the largest number.
+ * time left. SIGINT and the end of the time leave out the larger numbers. If no
+ * plan fits any number, fails with ERR_NO_PLAN and suggests remedies for the
+ * largest number.
  */
 static int find_plans_by_count(struct plan_request *request, struct err *err)
 {

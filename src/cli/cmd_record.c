@@ -16,15 +16,17 @@
 
 #include <string.h>
 
-#define MAX_FILES 1024 /* limit of --times files: at most one per rank */
-/* Batch of recorded exchanges. A setting needs a batch, but nothing uses that
- * of an exchange. */
+/* Maximum number of --times files; there is at most one per rank. */
+#define MAX_FILES 1024
+/* Batch of recorded exchanges. A setting must have a batch, but the batch of an
+ * exchange is never used. */
 #define ANY_BATCH 65536
-/* Largest factor between measured and predicted times that can be of the same
- * device. Times beyond it are of another device: between GPUs with 320 and
- * 8,000 GB/s of memory bandwidth the factor is 25. */
+/* Largest factor between measured and predicted times of the same device. If
+ * the factor is larger, the times were measured on another device: between GPUs
+ * with 320 and 8,000 GB/s of memory bandwidth the factor is 25. */
 #define MAX_OFF 25.0
-/* Time in ms per rank that launches and small kernels may take in addition. */
+/* Time in ms per rank that launches and small kernels may take in addition to
+ * the predicted time. */
 #define MAX_BASE_MS 1.0
 
 static const struct option_spec own_options[] = {
@@ -44,17 +46,19 @@ static const struct option_spec own_options[] = {
 };
 
 struct record_request {
-    struct training training; /* only its cli, store and device are used */
+    /* only the members cli, store and device are used */
+    struct training training;
     struct plan plan;
     struct times times;
     struct job_times job;
-    uint64_t hash; /* hash of all files of times */
+    uint64_t hash; /* hash of all --times files */
     uint32_t n_samples, n_added, n_exchanges;
 };
 
-/* Opens the database and sets the device: the one of --device, or else
- * `device`. With --isa a complete name (with ':') is taken as it is; otherwise
- * the name must match one device of the database. */
+/* Opens the database and sets the device. The name of the device comes from
+ * --device, or else from the argument `device`. If --isa is given, a complete
+ * name (with ':') is used unchanged. In all other cases the name must match one
+ * device of the database. */
 static int open_store(struct record_request *record, const char *device,
                       struct err *err)
 {
@@ -79,8 +83,8 @@ static int open_store(struct record_request *record, const char *device,
         "'cuda:NVIDIA H200', and its --isa, as 'sm_90', are needed");
 }
 
-/* Stores an exchange. Precision and optimizer do not matter for it, so they are
- * set to the most common values. */
+/* Stores an exchange. Precision and optimizer do not matter for an exchange, so
+ * they are set to the most common values. */
 static int put_exchange(struct record_request *record,
                         const struct comm_sample *sample, struct err *err)
 {
@@ -94,7 +98,8 @@ static int put_exchange(struct record_request *record,
     return sample_sink_put_comm(&sink, &setting, sample, err);
 }
 
-/* Returns the head of both JSON reports: {device, isa, db, ...}. */
+/* Returns the first members of the JSON report, which are the same for
+ * exchanges and jobs: {device, isa, db, ...}. */
 static json_t *head_to_json(const struct record_request *record)
 {
     const struct sample_setting *device = &record->training.device;
@@ -212,8 +217,8 @@ static int read_job(struct record_request *record, struct err *err)
     return 0;
 }
 
-/* Refuses lookup times that are far from the prediction: they are hardly of the
- * GPU for which they would be stored. */
+/* Refuses lookup times that are far from the predicted times, because they were
+ * probably not measured on the GPU for which they would be stored. */
 static int check_device(const struct record_request *record, struct err *err)
 {
     const struct job_times *job = &record->job;
@@ -245,8 +250,8 @@ static int check_device(const struct record_request *record, struct err *err)
                      measured_ms, predicted_ms, device);
 }
 
-/* Stores a sample for each rank whose lookups are known. Samples of a straggler
- * are marked as disturbed, so that training leaves them out. */
+/* Stores a sample for each rank whose lookup times are known. Samples of a
+ * straggler are marked as disturbed, so that training leaves them out. */
 static int put_samples(struct record_request *record, struct err *err)
 {
     struct sample_sink sink = store_sink(record->training.store);
@@ -280,8 +285,8 @@ static int put_samples(struct record_request *record, struct err *err)
     return 0;
 }
 
-/* Stores the all-to-all of the outputs or, if its time is not known, that of
- * their gradients. */
+/* Stores the time of the all-to-all of the outputs. If it is not known, stores
+ * the time of the all-to-all of their gradients. */
 static int put_outputs(struct record_request *record, struct err *err)
 {
     const struct job_times *job = &record->job;

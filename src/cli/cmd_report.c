@@ -20,8 +20,9 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Returns the rivals as `compare` prints them, but without searches; null if
- * TorchRec's costs are not available. */
+/* Returns the results of other planners in the form that `compare` prints,
+ * without the searches of this program. Returns null if TorchRec's costs are
+ * not available. */
 static json_t *rivals_to_json(const struct plan *plan,
                               const struct oracle *oracle, struct arena *arena)
 {
@@ -46,8 +47,8 @@ static json_t *rivals_to_json(const struct plan *plan,
     return rc ? json_null() : compare_entries_to_json(entries, N_RIVALS);
 }
 
-/* Adds the bottleneck of the plan, and how much shorter a step would be without
- * each table. */
+/* Adds the bottleneck of the plan and, for each table, how much shorter a step
+ * would be without this table. */
 static void add_binding(json_t *found, const struct plan *plan,
                         const struct oracle *oracle, struct arena *arena)
 {
@@ -70,8 +71,8 @@ static void add_binding(json_t *found, const struct plan *plan,
                   "table_ms", binds.table_ms, "saves_ms", saves));
 }
 
-/* Returns figures derived from the plan. Without the cost model that priced the
- * plan there is only its error. */
+/* Returns figures derived from the plan. If the cost model that priced the plan
+ * cannot be opened, the result contains only the error. */
 static json_t *find(const struct plan *plan, struct arena *arena)
 {
     json_t *found = json_pack("{s:f}", "error_frac", plan_error_frac(plan));
@@ -91,8 +92,8 @@ static json_t *find(const struct plan *plan, struct arena *arena)
     return found;
 }
 
-/* Replaces the file's content in the document by the plan as it was read, and
- * adds figures derived from it. */
+/* In the document, replaces the content of the file by the plan that was read
+ * from it, and adds figures derived from the plan. */
 static int add_plan(json_t *document, const char *text, size_t len,
                     const char *path, struct arena *arena, struct err *err)
 {
@@ -124,7 +125,7 @@ static int add_document(json_t *documents, const char *path,
              ? json_parse(&content, text, len, path, err)
              : csv_check(text, len, path, arena, err)))
         return -1;
-    if (!content) /* a file of plan --trace; the page parses it */
+    if (!content) /* a file of `plan --trace`, parsed by the page */
         content = json_pack("{s:s}", "trace", text);
     kind = page_kind(content);
     if (!kind) {

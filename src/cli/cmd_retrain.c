@@ -26,13 +26,16 @@ static const struct option_spec file_options[] = {
     {0},
 };
 
-/* The old model and the new one, judged by the same held-out samples. */
+/* The old model and the new model, which are judged by the same held-out
+ * samples. */
 struct contest {
     struct training training; /* the new model and the samples in use */
-    /* number of samples left out: older than `since` */
+    /* number of samples that are left out because they are older than
+     * `since` */
     size_t n_older;
     const char *since;
-    const char *path, *shown; /* path of the model, raw and safe to print */
+    const char *path, *shown; /* path of the model; and the path in a form that
+                                 is safe to print */
     const char *old_data;     /* content of the old model's file */
     size_t old_len;
     struct model old_model;
@@ -116,8 +119,8 @@ static void print_json(const struct contest *contest)
         contest->n_older ? contest->since : NULL));
 }
 
-/* Keeps only samples of the device's present state: the ones measured at
- * `since` or later. */
+/* Keeps only the samples that were measured at `since` or later, and so show
+ * the device in its present state. */
 static void drop_older(struct contest *contest, const char *since)
 {
     struct training *training = &contest->training;
@@ -128,8 +131,9 @@ static void drop_older(struct contest *contest, const char *since)
     training->n = n;
 }
 
-/* Decides by the least gain whether the new model replaces the old one. If the
- * new model is of no use at all, the verdict has a reason already. */
+/* Decides whether the new model replaces the old one: it must be better by at
+ * least the required gain. If the new model is of no use at all, the verdict
+ * already has its reason. */
 static void judge(struct contest *contest)
 {
     const struct model *model = &contest->training.model;
@@ -150,8 +154,9 @@ static void judge(struct contest *contest)
     verdict->setting = model_setting_text(model, contest->training.cli->arena);
 }
 
-/* Compares the new model with the model that is in use now: another process may
- * have replaced the old one during the training. */
+/* Compares the new model with the model that is in use now. It is read again,
+ * because another process may have replaced the old model during the
+ * training. */
 static int hold_contest(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
@@ -185,7 +190,7 @@ out:
     return rc;
 }
 
-/* Trains the new model. It is not written yet. */
+/* Trains the new model, but does not write it to its file. */
 static int train_new(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;

@@ -15,7 +15,8 @@ struct run_request {
     struct world *world; /* owned */
     struct plan plan;
     struct device *device; /* owned */
-    struct store *store;   /* owned; in process 0 with --db, else NULL */
+    /* cost database; owned; NULL except in process 0 with --db */
+    struct store *store;
     struct exec_options options;
     struct exec_result result;
 };
@@ -52,8 +53,9 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->memory_bytes = cli_u64(cli, "memory");
 }
 
-/* Sets the model of a step with the costs of overlapping phases. These costs
- * depend on the kind of device only: all GPUs have the same ones. */
+/* Sets the model of a training step, with the costs of phases that overlap.
+ * These costs depend only on the kind of device: they are the same for all
+ * GPUs. */
 static int find_step(struct step *step, const struct run_request *run,
                      struct err *err)
 {
@@ -69,7 +71,8 @@ static int find_step(struct step *step, const struct run_request *run,
     return 0;
 }
 
-/* Reads the plan, and prices it again if the options change its job. */
+/* Reads the plan. If the options change the job of the plan, prices the plan
+ * again. */
 static int load_plan(struct run_request *run, struct err *err)
 {
     struct plan *plan = &run->plan;
@@ -91,14 +94,15 @@ static int load_plan(struct run_request *run, struct err *err)
         if (oracle_price_plan(plan, plan->cost.name, run->cli->arena, err))
             return -1;
     }
-    plan->cost.host_ms = 0; /* no host of a training job queues these kernels */
+    plan->cost.host_ms =
+        0; /* 0 because no host of a training job queues these kernels */
     return 0;
 }
 
 /* Opens the device of this process and, in process 0 with --db, the database.
- * Each process of a host has its own GPU: the one with the process's number on
- * the host, or the only one that the launcher makes visible. Process 0 stores,
- * prints and shows the progress. */
+ * Each process of a host has its own GPU. Its index is the index of the process
+ * on the host; if the launcher makes only one GPU visible, the process takes
+ * this GPU. Process 0 stores, prints and shows the progress. */
 static int open_all(struct run_request *run, struct err *err)
 {
     const struct cli *cli = run->cli;
@@ -116,8 +120,8 @@ static int open_all(struct run_request *run, struct err *err)
     return store_open(&run->store, cli_string(cli, "db"), STORE_WRITE, err);
 }
 
-/* Warns if the plan's cost model was measured on another device than this
- * one. */
+/* Warns if the plan's cost model was measured on a device other than the one in
+ * use. */
 static void tell_other_device(const struct run_request *run)
 {
     const char *measured = run->plan.cost.device;

@@ -29,7 +29,7 @@ static const struct option_spec own_options[] = {
 struct summary {
     const struct table_list *list;
     uint64_t batch;
-    uint64_t n_rows; /* rows of all tables; saturates */
+    uint64_t n_rows; /* number of rows of all tables; saturates */
     struct memory_items memory;
     double dim_min, dim_median, dim_max;
     double output_elements; /* per sample */
@@ -39,7 +39,7 @@ struct summary {
     uint64_t *weight_bytes;
     /* [n_tables] sorted by size, largest first, in the arena. */
     struct ranked *by_size;
-    size_t n_shown; /* number of tables listed */
+    size_t n_shown; /* number of tables that are listed one by one */
 };
 
 static void add_table(struct summary *summary, const struct problem *problem,
@@ -82,11 +82,11 @@ static void summarise(struct summary *summary, const struct table_list *list,
     ranked_sort(summary->by_size, list->n_tables);
     summary->n_shown = list->n_tables < N_LARGEST ? list->n_tables : N_LARGEST;
     summary->dim_median = stats_median(dims, list->n_tables);
-    summary->dim_min = dims[0]; /* stats_median has sorted them */
+    summary->dim_min = dims[0]; /* stats_median has sorted the dims */
     summary->dim_max = dims[list->n_tables - 1];
 }
 
-/* Columns of a line in front of the name. */
+/* Width of a line in columns, up to the name of the table. */
 #define FIGURE_COLUMNS 57
 
 static void print_largest(const struct summary *summary, size_t n_columns)
@@ -95,9 +95,10 @@ static void print_largest(const struct summary *summary, size_t n_columns)
     double largest = -summary->by_size[0].key, unit_bytes = 1;
     double total = (double)summary->memory.weights;
     unsigned unit = 0;
-    const size_t room = n_columns > FIGURE_COLUMNS + 1
-                            ? n_columns - FIGURE_COLUMNS
-                            : 1; /* columns for names */
+    const size_t room =
+        n_columns > FIGURE_COLUMNS + 1
+            ? n_columns - FIGURE_COLUMNS
+            : 1; /* number of columns for the names of the tables */
 
     for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
         unit_bytes *= 1024;
@@ -224,7 +225,8 @@ static const struct option_spec import_options[] = {
     {0},
 };
 
-/* Reads --names: "a,b,c" itself, or the lines of a file. */
+/* Reads the value of --names: a list "a,b,c", or a file with one name per
+ * line. */
 static int read_names(const char **out, struct cli *cli, struct err *err)
 {
     size_t len;
@@ -404,8 +406,8 @@ static void print_profile_json(const struct id_tables *measured)
         "memory_bytes", (json_int_t)measured->memory_bytes, "tables", tables));
 }
 
-/* Saves the given list with the measured values, or a new list if none was
- * given. */
+/* Saves the given table list with the measured values. If no table list was
+ * given, saves a new one. */
 static int save_profile(struct id_tables *measured, const char *path,
                         bool has_gpus, struct err *err)
 {

@@ -35,7 +35,7 @@ static void print_text(const struct training *trained, double seconds)
     cli_printf("\n");
 }
 
-/* Saves the model, unless it is of no use. */
+/* Saves the model unless it is of no use for predictions. */
 static int save(struct training *training, struct err *err)
 {
     const char *path = cli_string(training->cli, "output");

@@ -4,16 +4,18 @@
 
 #include "base/cli.h"
 
-/* Opens the processes of '--ranks', or those that a launcher started. In the
- * process that started those of '--ranks', returns when they are done and sets
- * *out to NULL. */
+/* Opens the processes of '--ranks', or those that a launcher started. The
+ * process that starts the processes of '--ranks' waits until they are done, and
+ * *out is then NULL. */
 struct world;
 int command_open_world(struct world **out, const struct cli *cli,
                        struct err *err) MUST_CHECK;
-/* Ends all processes after a failure of one, so that the others do not wait for
- * it. Prints the error as main would. Often all processes fail in the same way,
- * and one message is enough: the others wait 2 s for process 0, and then for
- * processes of lower rank. In a world of one process it only returns. */
+/* Ends all processes of the world after one process has failed, so that no
+ * other process waits for it forever. Prints the error as main would. Often all
+ * processes fail in the same way, and one message is enough. So a process
+ * other than process 0 first waits 2 s for process 0 to print and to end all
+ * processes. It then waits a little longer for the processes of lower rank. If
+ * the world has only one process, the function does nothing. */
 void command_end_all(struct world *world, const struct err *err);
 
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. A command

@@ -69,14 +69,14 @@ static void print_option(const char *command, const struct option_spec *spec,
                      choices);
 }
 
-/* Prints the words that shells complete, one per line as "KEY\tWORD\tHELP". The
- * keys are as follows. An option that takes a value also has a line "KEY\t".
- * `before` is the name of the command listed before this one.
+/* Prints the words that a shell can complete, one per line as
+ * "KEY\tWORD\tHELP". The table lists the key of each kind of word. An option
+ * that takes a value also has a line "KEY\t". `before` is the name of the
+ * command that precedes this command in the list.
  *
- * first word of a command      empty
- * second word                  the first word
- * option                       "COMMAND="
- * value of an option           "COMMAND=--OPTION" or "COMMAND=-O" */
+ * first word of a command      empty second word                  the first
+ * word option                       "COMMAND=" value of an option
+ * "COMMAND=--OPTION" or "COMMAND=-O" */
 static void print_words(const struct command *command, const char *before,
                         struct arena *arena)
 {
@@ -116,7 +116,8 @@ static int run_command(const struct command *command, int argc, char **argv,
     return rc;
 }
 
-/* Makes sure that all output was written: a full disk is a failure. */
+/* Makes sure that all standard output was written. A full disk is reported as
+ * an error. */
 static int finish_stdout(struct err *err)
 {
     errno = 0;
@@ -134,8 +135,8 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* Lists the continuations of commands that begin with `begin`: "import" ... for
- * "tables ". Returns their number. */
+/* Lists how the commands that begin with `begin` continue: for "tables ", the
+ * words "import" and so on. Returns the number of words. */
 static size_t list_words(const char *names[N_COMMANDS + 1], const char *begin)
 {
     const size_t len = strlen(begin);
@@ -148,8 +149,9 @@ static size_t list_words(const char *names[N_COMMANDS + 1], const char *begin)
     return n;
 }
 
-/* Returns whether the word after the command `begin` is a misspelt part of a
- * two-word command: it resembles one, and is no file. */
+/* Returns true if the word after `begin` is probably a misspelt second word of
+ * a two-word command: it resembles such a second word, and there is no file of
+ * this name. */
 static bool is_misspelt(const char *begin, const char *second)
 {
     const char *names[N_COMMANDS + 1];
@@ -159,8 +161,8 @@ static bool is_misspelt(const char *begin, const char *second)
            text_nearest(names, second);
 }
 
-/* Sets the error for an unknown command. `begin` is the first word and a
- * blank. */
+/* Sets the error for an unknown command. `begin` is the first word of the
+ * command followed by a blank. */
 static int no_command(const char *first, const char *begin, const char *second,
                       struct arena *arena, struct err *err)
 {
@@ -203,7 +205,8 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
         printf("neuroshard " NEUROSHARD_VERSION " (build %s)\n", build_id);
         return 0;
     }
-    if (!strcmp(name, "complete")) { /* for data/completion; not listed */
+    if (!strcmp(name, "complete")) { /* used by the scripts in data/completion;
+                                        not listed in --help */
         for (size_t i = 0; i < N_COMMANDS; i++)
             print_words(commands[i], i ? commands[i - 1]->name : "", arena);
         return 0;
@@ -222,8 +225,8 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
     return run_command(command, argc - n_words, argv + n_words, arena, err);
 }
 
-/* Looks for --json before the command's options are parsed, so that it also
- * works if they are wrong. */
+/* Looks for --json before the command's options are parsed, so that an error in
+ * the options is also reported as JSON. */
 static bool asks_for_json(char **argv)
 {
     while (*argv && strcmp(*argv, "--") != 0 && strcmp(*argv, "--json") != 0)
@@ -239,17 +242,20 @@ int main(int argc, char **argv)
 
     interrupt_install();
     json_init();
-    /* With this, a write beyond the file-size limit fails like any other. */
+    /* Ignoring the signal makes a write beyond the file-size limit fail with an
+     * error, as on a full disk. */
     signal(SIGXFSZ, SIG_IGN);
     cli_answer_as(asks_for_json(argv), SIZE_MAX);
     rc = dispatch(argc, argv, &arena, &err);
     arena_release(&arena);
-    /* Commands that have a best result so far write it and return success. */
+    /* After an interrupt a command that has a best result writes this result
+     * and returns success. */
     if (rc >= 0 && interrupt_requested())
         rc = err_set(&err, ERR_INTERRUPTED,
                      "interrupted; what is printed and written is the best "
                      "until then");
-    /* *err.msg is empty if a process of --ranks has printed the error */
+    /* the message is empty if a process of --ranks has printed the error
+     * already */
     if (rc >= 0 || *err.msg)
         cli_end_answer(rc < 0 ? &err : NULL);
     if (finish_stdout(&unwritten) && (rc >= 0 || err.code == ERR_INTERRUPTED)) {

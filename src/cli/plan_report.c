@@ -32,7 +32,8 @@ struct compare_entry planner_entry(const struct rival *rival)
     return entry;
 }
 
-/* Fills the list with TorchRec's planner and the best greedy planner. */
+/* Fills the list with the results of TorchRec's planner and of the best greedy
+ * planner. */
 static void list_rivals(struct compare_entry list[2],
                         const struct rivals *rivals, const struct plan *plan,
                         struct arena *arena)
@@ -61,8 +62,9 @@ static void list_rivals(struct compare_entry list[2],
     }
 }
 
-/* Returns the total in ms of the same plan if the job did not deduplicate ids.
- * Returns NAN if the job does not deduplicate, or if there is no price. */
+/* Returns the total in ms that the plan would have if the job did not
+ * deduplicate ids. Returns NAN if the job does not deduplicate ids anyway, or
+ * if the plan has no price. */
 static double plain_ms(const struct plan *plan, struct arena *arena)
 {
     struct plan plain = *plan;
@@ -77,9 +79,9 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
                : plain.total_ms;
 }
 
-/* Prints the report of a plan. With rivals (may be NULL) it compares the plan
- * to TorchRec's planner and the best greedy one. After an interrupt it leaves
- * out everything that takes long. */
+/* Prints the report of a plan. If `rivals` is not NULL, the report compares the
+ * plan with the plans of TorchRec's planner and of the best greedy planner.
+ * After an interrupt all parts of the report that take long are left out. */
 static void plan_report(const struct plan *plan, const struct oracle *oracle,
                         const struct rivals *rivals, const struct cli *cli)
 {
@@ -147,7 +149,7 @@ static void print_moves(const struct plan_request *request,
                TEXT_BYTES(moves.bytes.kept));
 }
 
-/* Lists the GPUs that keep holding more than their reserve leaves. */
+/* Lists the GPUs that keep more bytes than their memory less the reserve. */
 static void print_excess(const struct cluster *asked,
                          const struct cluster *taken)
 {
@@ -160,8 +162,8 @@ static void print_excess(const struct cluster *asked,
                 TEXT_BYTES(asked->reserve_bytes[r] - taken->reserve_bytes[r]));
 }
 
-/* Returns a limit that is at least `bytes`, even after it is rounded to the few
- * digits that are printed. */
+/* Returns a limit to suggest to the user. Even after rounding to the few digits
+ * that are printed, it is at least `bytes`. */
 static double limit_of(uint64_t bytes)
 {
     double limit = (double)bytes;
@@ -172,8 +174,8 @@ static double limit_of(uint64_t bytes)
     return limit;
 }
 
-/* Prints for each of these shares of the gain the smallest migration that
- * brings at least this share. */
+/* Prints, for several shares of the gain of the new plan, the smallest
+ * migration that brings at least this share of the gain. */
 static void print_front(const struct replan_report *report)
 {
     static const double shares[] = {0, 0.25, 0.5, 0.75, 0.9};
@@ -198,8 +200,9 @@ static void print_front(const struct replan_report *report)
 }
 
 /* Prints the cost of keeping the current plan and of the new one, the
- * migration, and the GPUs that hold more than the requested reserve leaves. If
- * the migration has no limit, also prints the effect of some limits. */
+ * migration, and the GPUs that hold more bytes than their memory less the
+ * requested reserve. If the migration has no limit, also prints the effect of
+ * some limits. */
 static void replanning_report(const struct plan_request *request,
                               const struct plan *plan)
 {
@@ -218,8 +221,8 @@ static json_t *point_to_json(const struct replan_point *point)
                      json_real_or_null(point->total_ms));
 }
 
-/* Returns the plan's document with this report and every move as its member
- * "movement". */
+/* Returns the plan as a JSON document. Its member "movement" has the report of
+ * re-planning and every move. */
 static json_t *replanning_to_json(const struct plan_request *request,
                                   const struct plan *plan)
 {
@@ -254,8 +257,9 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
 
     if (path && !is_stdout && plan_save(plan, path, err))
         return -1;
-    /* If the plan went to a file it is safe. A report is useless until it is
-     * complete, so only a plan on standard output is kept. */
+    /* If the plan was written to a file, it is safe. A report is useless until
+     * it is complete. So only a plan on standard output needs protection from
+     * an interrupt. */
     interrupt_keep(is_stdout);
     if (is_from && cli_given(cli, "json"))
         cli_print_document(replanning_to_json(request, plan));

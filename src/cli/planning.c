@@ -16,11 +16,11 @@
 #include <math.h>
 #include <string.h>
 
-/* GPUs per host if a plan does not say how many. */
+/* Number of GPUs per host that is assumed if a plan does not give it. */
 #define OLD_HOST 8
 
-/* An option of both planning_options and placed_options. A TorchRec plan does
- * not say which optimizer updates replicas. */
+/* An option that is in planning_options and in placed_options. It is needed for
+ * TorchRec plans, which do not name the optimizer that updates replicas. */
 #define DENSE_OPTIMIZER_OPTION                                                \
     {                                                                         \
         "dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,            \
@@ -97,7 +97,7 @@ const struct option_spec placed_options[] = {
     {0},
 };
 
-/* Parses "1.5,3". */
+/* Parses a text such as "1.5,3" into two times in ms. */
 static int parse_dense_ms(double dense_ms[2], const char *text,
                           struct arena *arena, struct err *err)
 {
@@ -139,8 +139,8 @@ int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
     return 0;
 }
 
-/* Parses a list such as "table,column" into a mask. Row and column together
- * also allow grid. */
+/* Parses a list such as "table,column" into a mask. A list that has row and
+ * column also allows grid. */
 static int parse_kinds(struct problem *problem, const char *text,
                        struct err *err)
 {
@@ -249,8 +249,8 @@ void planning_set_search(struct search_options *options, const struct cli *cli)
     options->pool = pool_open((unsigned)cli_u64(cli, "threads"));
 }
 
-/* Time to write and report a plan, in ms per table: 6 s for 200,000 tables on
- * 64 GPUs. */
+/* Time in ms per table to write and report a plan. For 200,000 tables on 64
+ * GPUs this is 6 s. */
 #define ANSWER_MS_PER_TABLE 0.03
 /* Largest share of a time limit that is kept for writing and reporting. */
 #define MAX_ANSWER_FRAC 0.5
@@ -263,8 +263,8 @@ double planning_search_limit_ms(double limit_ms, size_t n_tables)
     return limit_ms > 0 ? limit_ms - answer_ms : INFINITY;
 }
 
-/* Prints warnings about a cost model. `spec` is the option that chose it, or
- * NULL if a GPU chose it. */
+/* Prints warnings about a cost model. `spec` is the value of --cost that chose
+ * the cost model; NULL if the model was chosen by the GPU. */
 static void tell_doubts(const struct oracle *oracle, const char *spec,
                         struct cli *cli)
 {
@@ -282,8 +282,9 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
                             oracle->cost.name));
 }
 
-/* Lists the given options of a mask: "options '--chunks', '--dedup' change";
- * NULL if none was given. */
+/* Lists those options of a mask that the user has given, as in "options
+ * '--chunks', '--dedup' change". Returns NULL if none of the options was
+ * given. */
 static const char *list_given(unsigned mask, const struct cli *cli)
 {
 #define HEED_NAME(name, option) option,
@@ -302,9 +303,9 @@ static const char *list_given(unsigned mask, const struct cli *cli)
 }
 
 /* Warns of options that have no effect under the cost model `spec`. If spec is
- * NULL, the GPU's own model is used, which heeds all options. Bandwidth options
- * are refused if the model has nets for communication; bandwidths of a plan or
- * a cluster file are not. */
+ * NULL, the GPU's own model is used, in which all options have an effect. If
+ * the model has nets for communication, options that give a bandwidth are
+ * refused, but bandwidths in a plan or a cluster file are accepted. */
 static int check_heeded(struct cli *cli, const char *spec, struct err *err)
 {
     const unsigned heeds = spec ? oracle_heeds(spec) : HEED_ALL;
@@ -326,7 +327,8 @@ static int check_heeded(struct cli *cli, const char *spec, struct err *err)
     return 0;
 }
 
-/* Opens the cost model `spec`, or that of a GPU if spec is NULL. */
+/* Opens the cost model `spec`. If spec is NULL, opens the cost model of the
+ * GPU. */
 static int open_oracle(struct oracle **out, const char *spec, const char *gpu,
                        const struct problem *problem, struct cli *cli,
                        struct err *err)
@@ -345,7 +347,8 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     if (check_heeded(cli, spec, err) ||
         open_oracle(&oracle, spec, problem->cluster.gpu, problem, cli, err))
         return -1;
-    /* The model must be able to price a kind that --shard names. */
+    /* The model must be able to price every kind of shard that --shard
+     * names. */
     missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
     if (cli_given(cli, "shard") && missing)
         return err_usage(
@@ -380,7 +383,7 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
                     &plan->problem, cli, err)) {
         if (!is_own)
             return -1;
-        /* an option would be used wrongly; a plan has a wrong value */
+        /* ERR_USAGE is for options; here the wrong value is in the plan */
         if (err->code == ERR_USAGE)
             err->code = ERR_INPUT;
         return err_prefix(err, "%s: cost_model.name (--cost takes another)",
@@ -400,9 +403,9 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
 
 /* --- existing plans --- */
 
-/* Refuses options that describe a TorchRec plan, because a plan of this program
- * contains these values itself. Other options are allowed: they change the
- * plan's job or cluster for a what-if. */
+/* Refuses the options that describe a TorchRec plan if the plan is of this
+ * program, because such a plan contains the values itself. Options that change
+ * the plan's job or cluster for a what-if are allowed. */
 static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
 {
@@ -419,9 +422,9 @@ static int check_unused(const struct cli *cli, const char *source,
     return 0;
 }
 
-/* Sets the cluster of a current plan that is to be replaced. It need not match
- * the options, which describe the new plan. Hosts are those of the plan, or
- * else assumed. */
+/* Sets the cluster of a current plan that is to be replaced. The cluster need
+ * not match the options, because the options describe the new plan. The hosts
+ * come from the current plan; if the plan has none, they are assumed. */
 static void set_old_cluster(struct problem *problem, struct cli *cli)
 {
     struct cluster *cluster = &problem->cluster;
@@ -437,8 +440,8 @@ static void set_old_cluster(struct problem *problem, struct cli *cli)
     problem->batch = max_u64(problem->batch, 1);
 }
 
-/* Sets GPUs, hosts and batch by the options, as far as the TorchRec plan does
- * not contain them. */
+/* Sets the GPUs, hosts and batch from the options if the TorchRec plan does not
+ * contain them. */
 static int set_cluster(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
@@ -458,8 +461,9 @@ static int set_cluster(struct problem *problem, struct cli *cli,
                                 "say how many samples a step has");
 }
 
-/* Warns of a guess: TorchRec prints the ranks of a table in sorted order, so it
- * is unknown which column piece is on which rank. */
+/* Warns that the placement of column pieces is a guess: TorchRec prints the
+ * ranks of a table in sorted order, so it is unknown which column piece is on
+ * which rank. */
 static void warn_guessed(const struct plan *plan, const char *source,
                          struct cli *cli)
 {
@@ -544,7 +548,8 @@ int planning_load(struct plan *plan, const char *path, const char *list,
                              cli, err);
     if (plan_from_json(plan, text, len, source, cli->arena, err))
         return -1;
-    /* With two plans, the options may describe the other one. */
+    /* If the command takes two plans, the options may describe the other
+     * plan. */
     if (!is_given || cli->command->n_args[0] > 1)
         return 0;
     if (check_unused(cli, source, err))

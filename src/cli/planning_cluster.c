@@ -46,9 +46,9 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
 }
 
 /* Adds the reserve to the memory that is in use already, up to the GPU's
- * memory. The reserve comes from the file of --cluster or from --reserve. Its
- * default applies unless memory is counted as in the papers (MEMORY_WEIGHTS).
- * NCCL's buffers are part of the reserve. */
+ * memory. The reserve comes from the file of --cluster or from --reserve.
+ * Without --reserve a default reserve applies, unless memory is counted as in
+ * the papers (MEMORY_WEIGHTS). NCCL's buffers are part of the reserve. */
 static int add_reserve(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
@@ -79,8 +79,8 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
         cluster->inter_gbps = cli_double(cli, "inter-gbps");
 }
 
-/* Sets the batch from the options. Without an option the problem keeps its
- * batch. */
+/* Sets the batch from the options. If no option gives a batch, the problem
+ * keeps its batch. */
 static int set_batch(struct problem *problem, struct cli *cli, struct err *err)
 {
     const uint64_t batch = problem->batch;
@@ -107,7 +107,8 @@ static uint32_t asked_per_domain(const struct cli *cli)
     return (uint32_t)max_u64(cli_u64(cli, "hosts-per-domain"), 1);
 }
 
-/* Returns whether n_gpus GPUs are whole hosts in whole domains. */
+/* Returns true if n_gpus is a whole number of hosts, and these are a whole
+ * number of domains. */
 static bool are_whole(uint32_t n_gpus, uint32_t per_host, uint32_t per_domain)
 {
     struct cluster cluster = {.n_devices = n_gpus};
@@ -142,8 +143,8 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                      asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
-/* Returns whether the hosts of a current plan also apply to n GPUs. A plan on a
- * single host does not apply to another number of GPUs. */
+/* Returns true if the hosts of the current plan `like` can be used for n GPUs,
+ * too. A plan on a single host does not apply to another number of GPUs. */
 static bool is_like(const struct cluster *like, uint32_t n_gpus)
 {
     if (!like->devices_per_host)
@@ -155,9 +156,9 @@ static bool is_like(const struct cluster *like, uint32_t n_gpus)
     return are_whole(n_gpus, like->devices_per_host, like->hosts_per_domain);
 }
 
-/* Assumes hosts that nobody has named, of the size in which this GPU is sold. A
- * single number of GPUs is refused if this only gives hosts of one GPU; a range
- * keeps it. */
+/* Assumes hosts of the size in which this GPU is sold, because neither options
+ * nor files give the hosts. If this only gives hosts of one GPU each, a single
+ * number of GPUs is refused; in a range such a number is kept. */
 static int assume_hosts(struct cluster *cluster, uint32_t host_size,
                         struct cli *cli, struct err *err)
 {
@@ -175,8 +176,8 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
     return 0;
 }
 
-/* Sets the hosts by the options, else as in the current plan, else assumed for
- * this GPU. */
+/* Sets the hosts. They come from the options, or else from the current plan, or
+ * else from the assumption for this GPU (assume_hosts). */
 static int set_hosts(struct cluster *cluster, const struct cluster *like,
                      const struct gpu_spec *gpu, struct cli *cli,
                      struct err *err)
@@ -192,7 +193,8 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
         cluster_take_hosts(cluster, like->devices_per_host,
                            like->hosts_per_domain);
     else {
-        /* gpu is NULL only for a loaded plan, whose own hosts always apply */
+        /* `gpu` is NULL only for a loaded plan; it always has hosts of its
+         * own */
         assert(gpu);
         return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
     }
@@ -202,8 +204,8 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
     return -1;
 }
 
-/* Finds the GPU that the cluster's file or --gpu names, or else that of the
- * cost model. */
+/* Finds the GPU that the file of --cluster or the option --gpu names. If
+ * neither names a GPU, finds the GPU of the cost model. */
 static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
                     struct cli *cli, struct err *err)
 {
@@ -217,12 +219,13 @@ static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
         return 0;
     if (!cluster->gpu)
         return -1;
-    /* wrong usage in an option, but here a wrong value in the file */
+    /* in an option this is wrong usage, but here the wrong value is in the
+     * file */
     err->code = ERR_INPUT;
     return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
 }
 
-/* Refuses options whose value the cluster's file also gives. */
+/* Refuses options for values that the file of --cluster also gives. */
 static int check_said_once(const struct cluster *cluster, struct cli *cli,
                            struct err *err)
 {
@@ -249,9 +252,10 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
     return 0;
 }
 
-/* Sets the memory of the GPUs for which the file gives none: --memory, or else
- * the memory with which they are sold. NCCL's buffers are counted only if all
- * GPUs have the memory with which they are sold. */
+/* Sets the memory of those GPUs for which the file of --cluster gives no
+ * memory. It is the value of --memory, or else the memory with which the GPU is
+ * sold. NCCL's buffers are counted only if all GPUs have the memory with which
+ * they are sold. */
 static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
                       struct cli *cli, struct err *err)
 {

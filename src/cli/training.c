@@ -65,7 +65,8 @@ static const char *list_settings(const struct sample_setting *settings,
     for (size_t i = 0; i < n; i++) {
         const char *text = setting_text(&settings[i], cli->arena);
 
-        /* settings of other hosts or drivers have the same text */
+        /* settings that differ only in the host or the driver have the same
+         * text */
         if (strcmp(text, last))
             list = arena_printf(cli->arena, "%s%s%s", list, *list ? "; " : "",
                                 text);
@@ -74,7 +75,7 @@ static const char *list_settings(const struct sample_setting *settings,
     return list;
 }
 
-/* Returns whether the setting_options allow a setting. */
+/* Returns true if the options in setting_options select this setting. */
 static bool is_wanted(const struct sample_setting *setting,
                       const struct cli *cli)
 {
@@ -126,7 +127,8 @@ int training_choose_device(struct training *training, const char *name,
     return 0;
 }
 
-/* Accepts "2026-11-21" or "2026-11-21T04:05:06Z", with all digits. */
+/* Returns true if the text is a date: "2026-11-21" or "2026-11-21T04:05:06Z",
+ * with all digits. */
 static bool is_date(const char *text)
 {
     const size_t len = strlen(text);
@@ -170,7 +172,7 @@ int training_load(struct training *training, enum store_mode mode,
                            &training->comm_samples, &training->n_comm, arena,
                            err))
         return -1;
-    /* Dates compare like their texts. */
+    /* Texts of dates sort in the order of the dates. */
     for (size_t i = 0; i < training->n; i++) {
         if (cli_given(cli, "disturbed"))
             training->samples[i].flags &= ~SAMPLE_THROTTLED;
@@ -188,10 +190,10 @@ int training_load(struct training *training, enum store_mode mode,
         n_settings ? list_settings(settings, n_settings, cli) : "none at all");
 }
 
-/* A training with its progress. */
+/* A training whose progress is shown. */
 struct watched {
     struct progress progress;
-    /* loss of the validation; INFINITY before the first epoch */
+    /* least loss on the validation samples; INFINITY before the first epoch */
     double best_loss;
     unsigned best_epoch;
 };
@@ -212,7 +214,7 @@ static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
 
     (void)train_loss;
     if (epoch <= 1)
-        watched->best_loss = INFINITY; /* a new fit begins */
+        watched->best_loss = INFINITY; /* a new training begins */
     if (validation_loss < watched->best_loss) {
         watched->best_loss = validation_loss;
         watched->best_epoch = epoch;
@@ -248,7 +250,8 @@ int training_run(struct training *training, struct err *err)
 {
     struct cli *cli = training->cli;
     struct model *model = &training->model;
-    const int kind = cli_choice(cli, "kind") - 1; /* -1: the best kind */
+    const int kind =
+        cli_choice(cli, "kind") - 1; /* kind of model; -1: the best kind */
     struct train_options options;
 
     train_options_init(&options);

@@ -21,22 +21,24 @@ extern const struct option_spec training_options[], setting_options[],
 struct training {
     struct cli *cli;
     struct store *store; /* owned */
-    /* only its device, n_threads and isa are used */
+    /* only the members device, n_threads and isa are used */
     struct sample_setting device;
-    struct sample *samples; /* [n] of the device, each with its setting */
+    /* [n] samples of the device, each with its setting */
+    struct sample *samples;
     size_t n;
-    struct comm_sample *comm_samples; /* [n_comm] */
+    /* [n_comm] samples of exchanges of the device */
+    struct comm_sample *comm_samples;
     size_t n_comm;
-    struct model model; /* model that is trained or evaluated */
+    struct model model; /* the model that is trained or evaluated */
     struct evaluation evaluation;
 };
 
 /* Opens the database of --db, which must exist, and reads the measurements of
  * training->device. If no device is set, chooses one to train by with
- * training_choose_device. The setting_options select settings and samples.
- * ERR_USAGE if --since is no date; ERR_INPUT if no samples are left, with a
- * list of those in the database. Also prepares training and evaluation of
- * models (costmodel/gemm.h). */
+ * training_choose_device. The options in setting_options select settings and
+ * samples. Fails with ERR_USAGE if --since is no date. Fails with ERR_INPUT if
+ * no samples are selected; the message lists the samples in the database. Also
+ * prepares the training and evaluation of models (costmodel/gemm.h). */
 int training_load(struct training *training, enum store_mode mode,
                   struct err *err) MUST_CHECK;
 
@@ -44,26 +46,30 @@ bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
 
 /* Sets training->device to the one device of the database that matches the
- * device_options. `name` is used in place of --device; NULL matches any. With
- * is_to_train the device must have a setting that the setting_options allow.
- * ERR_INPUT if none matches, ERR_USAGE if several do; the message lists the
- * devices in the database. */
+ * device_options. `name` is used in place of the value of --device; NULL
+ * matches any device. If is_to_train is set, the device must have a setting
+ * that the setting_options select. Fails with ERR_INPUT if no device matches,
+ * and with ERR_USAGE if several devices match; the message lists the devices in
+ * the database. */
 int training_choose_device(struct training *training, const char *name,
                            bool is_to_train, struct err *err) MUST_CHECK;
 
 /* Trains a model with a progress line under this label. `kind` is the kind of
- * model; -1: the best kind. An interrupt stops the training with the best model
- * so far. */
+ * model; -1: the best kind. An interrupt stops the training, which then keeps
+ * the best model so far. */
 int training_fit(struct training *training, int kind,
                  struct train_options *options, const char *label,
                  struct err *err) MUST_CHECK;
-/* As training_fit, by the training_options. Also evaluates the model and fits
- * the communication, and stores both in the model. */
+/* Trains a model (training_fit) with the settings of the training_options. Also
+ * evaluates the model and fits the communication, and stores both in the
+ * model. */
 int training_run(struct training *training, struct err *err) MUST_CHECK;
 
-/* Time in s that a command waits while another one replaces its model. */
+/* Time in s that a command waits while another command replaces the same
+ * model. */
 #define MODEL_WAIT_S 10
-/* Writes a model under its lock, so that there is only one writer. */
+/* Writes a model under its lock, so that only one process writes the model at a
+ * time. */
 int training_save(struct model *model, const char *path,
                   struct err *err) MUST_CHECK;
 
