@@ -412,7 +412,7 @@ const char *evaluation_lost_text(const struct evaluation *evaluation,
     return arena_printf(
         arena,
         "its mean error of %.2f %% on %zu held-out cases of several tables is "
-        "above the %.2f %% of adding up their single tables as %s",
+        "above the %.2f %% of the sum of their single tables as %s",
         100 * evaluation->singles.net_mape, evaluation->singles.n,
         100 * evaluation->singles.sum_mape,
         evaluation->singles.is_measured ? "measured" : "it predicts them");

@@ -78,6 +78,6 @@ const char *fast_mlp_warning(enum cpu_isa isa)
 {
     if (isa != CPU_PORTABLE || HAS_FMA)
         return NULL;
-    return "without AVX2, which this machine lacks or may not use, cost models "
-           "that are nets take some 20 times as long";
+    return "cost models that are nets take some 20 times as long without AVX2, "
+           "which this machine lacks or may not use";
 }

@@ -149,11 +149,11 @@ static int unknown_gpu(const char *name, const char *const *names,
 {
     const char *nearest = text_nearest(names, name);
 
-    return err_usage(err, "no figures for a GPU '%s'; %sthere are %s", name,
+    return err_usage(err, "no figures for a GPU '%s'; %sknown are %s", name,
                      nearest ? arena_printf(arena, "did you mean %s? ", nearest)
                              : "",
                      *names ? text_list(names, ", ", arena)
-                            : "none: no data with a folder 'gpus' are found");
+                            : "none, as no data folder with 'gpus' was found");
 }
 
 /* Finds the figures of the GPU that a shipped model was measured on. It is
@@ -170,7 +170,7 @@ static int of_model(const struct gpu_spec **out, const char *name,
     if (!*out)
         return err_usage(err,
                          "no figures for a GPU '%s': its model was measured on "
-                         "'%s', and there are none for that either",
+                         "'%s', which has no figures either",
                          name, model.setting.device);
     *spec = **out;
     spec->name = text_shown(name, arena);

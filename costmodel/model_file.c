@@ -74,7 +74,7 @@ static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
     if (prefix->n_header > MODEL_MAX_HEADER || prefix->n_params > UINT32_MAX)
         return err_input(
             err,
-            "%s: claims a header of %u bytes and %llu weights, which is absurd",
+            "%s: its header has impossible sizes: %u bytes and %llu weights",
             where, prefix->n_header, (unsigned long long)prefix->n_params);
     want = sizeof(*prefix) + prefix->n_header +
            prefix->n_params * sizeof(float) + HASH_BYTES;
@@ -84,7 +84,8 @@ static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
                          (unsigned long long)want);
     *hash = hash_bytes(data, len - HASH_BYTES, 0);
     if (memcmp(hash, data + len - HASH_BYTES, HASH_BYTES))
-        return err_input(err, "%s: damaged: the checksum does not fit", where);
+        return err_input(err, "%s: damaged: the checksum does not match",
+                         where);
     return 0;
 }
 
@@ -98,7 +99,7 @@ static int read_weights(struct model *model, const char *weights,
     if (shape.n_embed)
         mlp_init(mlp, &shape, arena);
     if (n_weights != mlp->n_params)
-        return err_input(err, "%s: has %zu weights where its shape takes %zu",
+        return err_input(err, "%s: has %zu weights, but its shape needs %zu",
                          where, n_weights, mlp->n_params);
     for (size_t i = 0; i < n_weights; i++) {
         memcpy(&mlp->params[i], weights + i * sizeof(float), sizeof(float));
@@ -130,10 +131,9 @@ static int check_can_be_written(const struct model *model, size_t n_header,
     json_decref(root);
     if (n_text <= MODEL_MAX_HEADER - ALIGNMENT)
         return 0;
-    return err_input(err,
-                     "%s: has texts in its header that are too long to be "
-                     "written again",
-                     where);
+    return err_input(
+        err, "%s: the texts in its header are too long to be written back",
+        where);
 }
 
 int model_parse(struct model *model, const char *data, size_t len,
@@ -358,7 +358,7 @@ static int check_layers(const struct net_file *file, struct err *err)
     if (!fits || file->layers[1].n_out > MODEL_MAX_EMBED ||
         file->layers[3].n_out != 1)
         return err_input(err,
-                         "%s: a model takes the layers %s, %s (at most %d "
+                         "%s: a model needs the layers %s, %s (at most %d "
                          "outputs), %s and %s (one output)",
                          file->path, layer_names[0], layer_names[1],
                          MODEL_MAX_EMBED, layer_names[2], layer_names[3]);

@@ -319,7 +319,7 @@ static int read_range(void *to, const struct json_place *place, struct err *err)
                            range.batch_min, range.batch_max);
     if (range_list_find(&model->ranges, range.precision, range.optimizer) <
         model->ranges.n)
-        return place_error(place, err, "%s with %s is there twice",
+        return place_error(place, err, "%s with %s is given twice",
                            precision_names[range.precision],
                            optimizer_names[range.optimizer]);
     model->ranges.items[model->ranges.n++] = range;
@@ -348,10 +348,9 @@ static int read_feature(void *to, const struct json_place *place,
         return -1;
     if (feature_set_add(features, feature->name))
         return 0;
-    return place_error(place, err,
-                       "feature '%s' is unknown to this program, or there "
-                       "twice",
-                       feature->name);
+    return place_error(
+        place, err, "feature '%s' is unknown to this program, or given twice",
+        feature->name);
 }
 
 static int read_total(void *to, const struct json_place *place, struct err *err)
@@ -367,8 +366,7 @@ static int read_total(void *to, const struct json_place *place, struct err *err)
     if (total_set_add(totals, total->name))
         return 0;
     return place_error(place, err,
-                       "total '%s' is unknown to this program, or there "
-                       "twice",
+                       "total '%s' is unknown to this program, or given twice",
                        total->name);
 }
 

@@ -113,7 +113,7 @@ static void print_classes(const struct evaluation *evaluation, struct buf *out)
         n_untrained += !class->is_trained;
     }
     if (n_untrained)
-        buf_printf(out, "* outside of what the model was trained on\n");
+        buf_printf(out, "* setting that the model was not trained on\n");
 }
 
 #define INTERVAL(member) MEMBER_OF(struct interval, member)
@@ -146,7 +146,7 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
             100 * evaluation->repeats.median_ape,
             100 * evaluation->repeats.mape, evaluation->repeats.n);
     if (evaluation->sentinels.n > 1)
-        buf_printf(out, "sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
+        buf_printf(out, "reference cases spread (p10 to p90) %.2f %%, of %zu\n",
                    100 * evaluation->sentinels.spread_frac,
                    evaluation->sentinels.n);
     if (evaluation->n_throttled)
@@ -195,7 +195,7 @@ static void print_roofline(const struct estimate *estimate, struct buf *out)
         gpu->name, gpu->launch_us, gpu->row_cycles, gpu->bag_row_us,
         gpu->dram_gbps, gpu->l2_gbps);
     if (gpu->hot_rows > 0)
-        buf_printf(out, ", hot look-ups %.4g rows more", gpu->hot_rows);
+        buf_printf(out, ", hot lookups %.4g rows more", gpu->hot_rows);
     for (unsigned i = 0; i < estimate->totals.n; i++)
         if (fabs(totals[i].power) >= LEAST_POWER)
             buf_printf(out, ", %s ^ %.3f", totals[i].name, totals[i].power);

@@ -45,7 +45,7 @@ static int read_layer(struct mlp_layer *layer, const struct json_place *place,
         return -1;
     if (layer->n_in != n_in)
         return place_error(place, err,
-                           "layer '%s' takes %u inputs where %u arrive",
+                           "layer '%s' takes %u inputs, but gets %u",
                            layer->name, layer->n_in, n_in);
     layer->relu = true;
     if (read_floats(&layer->weight, place, "weight",
@@ -98,10 +98,10 @@ static int read_features(uint32_t *inputs, uint32_t n,
         while (name && f < n && strcmp(name, features[f]) != 0)
             f++;
         if (!name || f == n || seen[f])
-            return place_error(place, err,
-                               "feature '%s' at position %u is unknown or "
-                               "there twice",
-                               name ? name : "(no text)", i);
+            return place_error(
+                place, err,
+                "feature '%s' at position %u is unknown or given twice",
+                name ? name : "(no text)", i);
         seen[f] = true;
         inputs[i] = f;
     }

@@ -51,7 +51,7 @@ int oracle_open(struct oracle **out, const char *spec,
         oracle_keep_to(*out, problem);
         return 0;
     }
-    return err_usage(err, "no cost model '%s'; there are %s", spec,
+    return err_usage(err, "no cost model '%s'; known are %s", spec,
                      ORACLE_CHOICES);
 }
 

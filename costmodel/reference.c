@@ -79,11 +79,10 @@ static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
                               n_inputs > n_devices ? "fw" : "bw");
     file->n_inputs = n_inputs;
     if (net_file_read(file, features, hash, arena, err))
-        return err_prefix(err, "no reference net for %u devices", n_devices);
+        return err_prefix(err, "no reference net for %u GPUs", n_devices);
     if (file->layers[file->n_layers - 1].n_out != n_devices)
-        return err_input(err, "%s: the net answers for %u devices, not %u",
-                         file->path, file->layers[file->n_layers - 1].n_out,
-                         n_devices);
+        return err_input(err, "%s: the net is for %u GPUs, not %u", file->path,
+                         file->layers[file->n_layers - 1].n_out, n_devices);
     file->layers[file->n_layers - 1].relu = false;
     fast_mlp_init(&net->mlp, file->layers, file->n_layers, cpu_isa_best(),
                   arena);
@@ -240,7 +239,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     uint64_t hash = 0;
 
     if (2 * (uint64_t)n_devices > NET_MAX_INPUTS)
-        return err_input(err, "no reference net for %u devices", n_devices);
+        return err_input(err, "no reference net for %u GPUs", n_devices);
     if (open_compute(reference, dir, &hash, arena, err) ||
         (n_devices > 1 && (open_comm(&reference->fwd, dir, n_devices,
                                      2 * n_devices, &hash, arena, err) ||

@@ -258,7 +258,7 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
 
     if (which < 0)
         return err_usage(err,
-                         "cost model 'torchrec' has no setting '%s'; there are "
+                         "cost model 'torchrec' has no setting '%s'; known are "
                          "hbm, intra, inter, outputs, backward",
                          key);
     if (!strcmp(key, "outputs")) {
@@ -273,11 +273,11 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
     if (!strcmp(key, "backward")) {
         if (!text_to_double(value, &number) || !(number >= 0) ||
             number > MAX_BACKWARD_FACTOR)
-            return err_usage(err,
-                             "cost model 'torchrec': backward is how many "
-                             "times its forward pass a backward pass takes, 0 "
-                             "to %g, not '%s'",
-                             MAX_BACKWARD_FACTOR, value);
+            return err_usage(
+                err,
+                "cost model 'torchrec': backward is the time of a backward "
+                "pass over that of a forward pass, 0 to %g, not '%s'",
+                MAX_BACKWARD_FACTOR, value);
         torchrec->backward_factor = number + 0.0; /* turns -0 into 0 */
         return 0;
     }

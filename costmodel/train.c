@@ -104,19 +104,19 @@ static int check_numbers(enum model_kind kind, const struct sample *samples,
         n_disturbed += (samples[i].flags & SAMPLE_THROTTLED) != 0;
     }
     if (kind == MODEL_ROOFLINE && n_train < TRAIN_MIN_FIT)
-        return err_input(err,
-                         "too few samples to fit a roofline to: %zu that are "
-                         "not held out, where at least %d are needed; %zu of a "
-                         "disturbed machine do not count",
-                         n_train, TRAIN_MIN_FIT, n_disturbed);
+        return err_input(
+            err,
+            "too few samples to fit a roofline to: %zu are not held out, but "
+            "at least %d are needed; %zu of a disturbed machine were left out",
+            n_train, TRAIN_MIN_FIT, n_disturbed);
     if (kind == MODEL_ROOFLINE ||
         (n_train >= TRAIN_MIN_SAMPLES &&
          (n_validation >= TRAIN_MIN_VALIDATION || kind == MODEL_ROOFLINE_NET)))
         return 0;
     return err_input(err,
                      "too few samples to train on: %zu for training and %zu "
-                     "for validation, where at least %d and %d are needed; %zu "
-                     "of a disturbed machine do not count",
+                     "for validation, but at least %d and %d are needed; %zu "
+                     "of a disturbed machine were left out",
                      n_train, n_validation, TRAIN_MIN_SAMPLES,
                      TRAIN_MIN_VALIDATION, n_disturbed);
 }
@@ -335,7 +335,7 @@ static int run_epochs(struct training_run *run, struct model *model,
             break;
     }
     if (!isfinite(best_loss))
-        return err_input(err, "training diverged: the loss is no number; a "
+        return err_input(err, "training diverged: the loss is not a number; a "
                               "lower learning rate may help");
     return 0;
 }

@@ -53,9 +53,9 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
     if (free_bytes < reserve_bytes + BENCH_MIN_MEMORY_BYTES)
         return err_set(
             err, ERR_DEVICE,
-            "device '%s' has %s of free memory, and cases of batch %" PRIu32
-            " may take %s beside their tables: use a smaller batch, or say "
-            "what the tables may take",
+            "device '%s' has %s of free memory, but cases of batch %" PRIu32
+            " may need %s besides their tables: use a smaller batch, or limit "
+            "the tables with '--memory'",
             device->facts.name, text_from_bytes(free_text, (double)free_bytes),
             options->batch,
             text_from_bytes(reserve_text, (double)reserve_bytes));

@@ -121,7 +121,7 @@ int checked_oracle_check(const struct checked_oracle *checked, struct err *err)
     if (!*checked->is_bad)
         return 0;
     return err_set(err, ERR_INPUT,
-                   "cost model '%s' gives no finite cost for some devices",
+                   "cost model '%s' gives no finite cost for some GPUs",
                    checked->oracle->cost.name);
 }
 

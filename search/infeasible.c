@@ -170,7 +170,7 @@ static const char *describe_unit(const struct search_space *space, uint32_t u,
 {
     const struct unit *unit = &space->units[u];
     const struct table *first = unit->first;
-    const char *piece = "", *where = "the largest device";
+    const char *piece = "", *where = "the largest GPU";
     const char *name = first->group ? first->group : first->name;
 
     *shortage = (struct shortage){.subject = first->group ? "group" : "table",
@@ -181,8 +181,8 @@ static const char *describe_unit(const struct search_space *space, uint32_t u,
         piece = arena_printf(arena, ", at least %s a piece",
                              size(wanted->piece_bytes, arena));
     if (unit->pin >= 0)
-        where = arena_printf(arena, "device %" PRId64, unit->pin);
-    return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
+        where = arena_printf(arena, "GPU %" PRId64, unit->pin);
+    return arena_printf(arena, "%s '%s' needs %s%s, but %s has %s",
                         shortage->subject, name, need(&wanted->all, arena),
                         piece, where,
                         room(space, wanted->room_bytes, true, arena));
@@ -210,7 +210,7 @@ static bool is_short(const struct search_space *space, struct arena *arena,
 
         if (memory < saturating_add(reserve, own.total)) {
             *text = arena_printf(
-                arena, "device %u takes %s for its own samples, it has %s", r,
+                arena, "GPU %u needs %s for its own samples, but has %s", r,
                 need(&own, arena), room(space, left, false, arena));
             *shortage = (struct shortage){.subject = "samples",
                                           .is_of_device = true,
@@ -236,7 +236,7 @@ static bool is_short(const struct search_space *space, struct arena *arena,
     for (uint32_t r = 0; r < n; r++)
         if (pinned[r].total > space->room_bytes[r]) {
             *text = arena_printf(
-                arena, "the tables pinned to device %u take %s, it has %s", r,
+                arena, "the tables pinned to GPU %u need %s, but it has %s", r,
                 need(&pinned[r], arena),
                 room(space, space->room_bytes[r], true, arena));
             *shortage = (struct shortage){.subject = "pinned",
@@ -246,7 +246,7 @@ static bool is_short(const struct search_space *space, struct arena *arena,
                                           .have_bytes = space->room_bytes[r]};
             return true;
         }
-    *text = arena_printf(arena, "the tables take at least %s, %u device%s %s",
+    *text = arena_printf(arena, "the tables need at least %s, but %u GPU%s %s",
                          need(&all, arena), n, n == 1 ? " has" : "s have",
                          room(space, all_room, true, arena));
     *shortage = (struct shortage){
@@ -391,13 +391,13 @@ static const char *find_remedies(struct question *question,
     shortage->fits_memory_bytes = least_of(question, true);
     shortage->fits_n_gpus = least_of(question, false);
     if (shortage->fits_memory_bytes)
-        text = arena_printf(arena, "%s%s a device", is_even ? "" : "at least ",
+        text = arena_printf(arena, "%s%s per GPU", is_even ? "" : "at least ",
                             size(shortage->fits_memory_bytes, arena));
     if (shortage->fits_n_gpus)
         text = arena_printf(arena, "%s%s%" PRIu64 " %s", text,
                             *text ? ", or " : "", shortage->fits_n_gpus,
-                            is_even ? "such devices"
-                                    : "devices, new like the roomiest");
+                            is_even ? "such GPUs"
+                                    : "GPUs, new ones like the roomiest");
     for (size_t i = 0; i < 2 * N_CUTS; i++) {
         const enum shard_kind kind = cuts[i % N_CUTS].kind;
         const bool to_all = i >= N_CUTS;
@@ -414,7 +414,7 @@ static const char *find_remedies(struct question *question,
     if (*text)
         return arena_printf(arena, "it would fit with %s", text);
     return fits(question, true, TOO_LARGE, 0, 0) || !question->nowhere.code
-               ? "no remedy was found, neither memory, devices nor cuts"
+               ? "no remedy was found, neither memory, GPUs nor cuts"
                : NULL;
 }
 
@@ -438,7 +438,7 @@ static const char *describe_failure(const struct fit_failure *failure,
                                     struct arena *arena)
 {
     if (failure->is_proven)
-        return "no placement of uncut tables does; ";
+        return "no placement of uncut tables fits; ";
     if (failure->lacking_bytes == UINT64_MAX)
         return "";
     return arena_printf(arena, "packing and annealing came within %s; ",

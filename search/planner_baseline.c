@@ -73,11 +73,10 @@ static int list_entries(struct baseline_entry *entries,
             struct shard whole = shard_whole(placing->problem, t, 0);
 
             if (!(placing_kinds(placing, t) & SHARD_TABLE))
-                return err_set(
-                    err, ERR_NO_PLAN,
-                    "table '%s' may not be placed whole, and the baselines cut "
-                    "nothing",
-                    table->name);
+                return err_set(err, ERR_NO_PLAN,
+                               "table '%s' may not be placed whole, but the "
+                               "baseline planners do not cut tables",
+                               table->name);
             entry->bytes = saturating_add(
                 entry->bytes, shard_memory(placing->problem, &whole).total);
             entry->figure += by->figure ? by->figure(table) : 0;
@@ -139,8 +138,8 @@ static int baseline(struct placing *placing, struct err *err)
         if (!n)
             return err_set(
                 err, ERR_NO_PLAN,
-                "no plan was found: table '%s' takes %s and no device that it "
-                "may stand on has that left (the emptiest has %s)",
+                "no plan was found: table '%s' needs %s, but no GPU that it "
+                "may be on has that left (the emptiest has %s)",
                 unit->first->name,
                 text_from_bytes(need, (double)entries[u].bytes),
                 text_from_bytes(most, (double)left));
@@ -183,12 +182,12 @@ static int check_constraints(const struct problem *problem, const char *author,
         const struct table *table = &problem->tables[t];
 
         if (table->device >= 0 || table->group)
-            return err_set(
-                err, ERR_NO_PLAN,
-                "no plan was found: table '%s' is %s, which %s's planner "
-                "does not know",
-                table->name, table->group ? "in a group" : "pinned to a device",
-                author);
+            return err_set(err, ERR_NO_PLAN,
+                           "no plan was found: table '%s' is %s, which %s's "
+                           "planner does not support",
+                           table->name,
+                           table->group ? "in a group" : "pinned to a GPU",
+                           author);
     }
     return 0;
 }

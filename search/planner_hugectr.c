@@ -217,8 +217,8 @@ int rival_hugectr(struct placing *placing, struct err *err)
 
     if (n_tables > MAX_PLACES / n_gpus)
         return err_set(err, ERR_NO_PLAN,
-                       "no plan was found: HugeCTR's planner is not asked "
-                       "where tables times GPUs are more than %u",
+                       "no plan was found: HugeCTR's planner is not run if "
+                       "tables times GPUs exceed %u",
                        MAX_PLACES);
     for (uint32_t t = 0; t < n_tables; t++) {
         const struct table *table = &placing->problem->tables[t];
@@ -245,6 +245,7 @@ int rival_hugectr(struct placing *placing, struct err *err)
     }
     return isfinite(placing->least_load)
                ? 0
-               : err_set(err, ERR_NO_PLAN,
-                         "no plan was found: none of HugeCTR's planner does");
+               : err_set(
+                     err, ERR_NO_PLAN,
+                     "no plan was found: HugeCTR's planner has none that fits");
 }

@@ -479,10 +479,10 @@ int rival_torchrec(struct placing *placing, struct err *err)
             try_proposal(&planner);
     }
     if (isinf(placing->least_load))
-        return err_set(err, ERR_NO_PLAN,
-                       "no plan was found: none of TorchRec's %llu proposals "
-                       "does",
-                       (unsigned long long)placing->plan->n_evaluations);
+        return err_set(
+            err, ERR_NO_PLAN,
+            "no plan was found: none of TorchRec's %llu proposals fits",
+            (unsigned long long)placing->plan->n_evaluations);
     write_best(&planner);
     if (stops(&planner))
         placing->plan->stopped = stops(&planner);

@@ -351,7 +351,7 @@ static int refuse(struct replan *replan, struct err *err)
     text_from_bytes(limit, (double)replan->limit_bytes);
     text_from_bytes(least, (double)moves.bytes.moved);
     if (of_gone)
-        buf_printf(&why, "; %s of it stand on GPUs that are gone",
+        buf_printf(&why, "; %s of it are on GPUs that are gone",
                    text_from_bytes(bytes, (double)of_gone));
     if (of_blocks)
         buf_printf(&why,
@@ -359,8 +359,8 @@ static int refuse(struct replan *replan, struct err *err)
                    "with the number of rows and of GPUs",
                    text_from_bytes(bytes, (double)of_blocks));
     err_set(err, ERR_NO_PLAN,
-            "no plan was found that moves at most %s; the least movement "
-            "found that will do is %s, %" PRIu64 " B%s",
+            "no plan was found that moves at most %s; the least movement found "
+            "that suffices is %s, %" PRIu64 " B%s",
             limit, least, moves.bytes.moved, why.len ? why.data : "");
     err->shortage = (struct shortage){.subject = "movement",
                                       .need_bytes = moves.bytes.moved,

@@ -74,8 +74,8 @@ static const char *why_nowhere(const struct search_space *space,
             arena, ": it is pinned to GPU %" PRId64 ", whole or cut by columns",
             unit->pin);
     return text_say(arena,
-                    ": it has %" PRIu64 " rows and %u columns, %u of "
-                    "them at least a piece, for %u GPU%s",
+                    ": it has %" PRIu64
+                    " rows and %u columns, at least %u per piece, for %u GPU%s",
                     table->num_embeddings, table->dim,
                     table_min_width(space->problem, table), space->n_devices,
                     space->n_devices == 1 ? "" : "s");
@@ -88,8 +88,8 @@ static int check(const struct search_space *space, struct err *err)
     for (uint32_t u = 0; u < space->n_units; u++)
         if (!space->units[u].n_shardings)
             return err_set(err, ERR_USAGE,
-                           "table '%s' can be placed in no way that its kinds, "
-                           "'--shard' and cost model '%s' allow together%s",
+                           "table '%s' cannot be placed in any way that its "
+                           "kinds, '--shard' and cost model '%s' all allow%s",
                            space->units[u].first->name,
                            space->oracle->cost.name,
                            why_nowhere(space, &space->units[u], space->arena));

@@ -28,14 +28,14 @@ static int constrain_unit(const struct search_space *space, struct unit *unit,
             continue;
         if (table->device >= space->n_devices)
             return err_set(err, ERR_INPUT,
-                           "table '%s' is pinned to device %" PRId64
-                           ", and there are %u",
+                           "table '%s' is pinned to GPU %" PRId64
+                           ", but there are %u GPUs",
                            table->name, table->device, space->n_devices);
         if (pinned && pinned->device != table->device)
-            return err_set(err, ERR_INPUT,
-                           "group '%s' is pinned to two devices, by tables "
-                           "'%s' and '%s'",
-                           table->group, pinned->name, table->name);
+            return err_set(
+                err, ERR_INPUT,
+                "group '%s' is pinned to two GPUs, by tables '%s' and '%s'",
+                table->group, pinned->name, table->name);
         pinned = table;
         unit->pin = table->device;
         unit->device = (uint32_t)table->device;

@@ -17,7 +17,7 @@
 
 const struct option_spec progress_options[] = {
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print a line of progress a minute where there is no terminal"},
+     "print a progress line every minute if standard error is not a terminal"},
     {0},
 };
 
@@ -25,10 +25,11 @@ const struct option_spec progress_options[] = {
  * options. A command has --wide only if its member `has_wide` is true. */
 static const struct option_spec common_options[] = {
     {"wide", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "whole names, all columns and rows, however wide the terminal"},
+     "print full names, all columns and all rows, whatever the terminal's "
+     "width"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "answer in JSON: what is printed, or what was written"},
-    {"help", 'h', OPTION_FLAG, NULL, NULL, 0, 0, NULL, "this text"},
+     "print the answer as JSON"},
+    {"help", 'h', OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print this help"},
     {0},
 };
 
@@ -210,7 +211,7 @@ static int no_option(const struct cli *cli, const char *word, struct err *err)
         if (!strncmp(cli->specs[i]->name, name, strlen(name)))
             names[n++] = arena_printf(cli->arena, "--%s", cli->specs[i]->name);
     if (n)
-        return err_usage(err, "option '%s' is not one alone: %s", word,
+        return err_usage(err, "option '%s' is ambiguous: %s", word,
                          text_list(names, " or ", cli->arena));
     for (; n < cli->n_specs; n++)
         names[n] = cli->specs[n]->name;
@@ -300,20 +301,21 @@ static int claim_stdout(const char **first, const struct cli *cli,
 
     if (spec->type == OPTION_UPDATE || spec->type == OPTION_DATABASE)
         return err_usage(
-            err, "option '--%s' takes a file that is read and written, not '-'",
+            err,
+            "option '--%s' needs a file that can be read and written, not '-'",
             spec->name);
     if (is_json && spec->type == OPTION_RESULT)
-        return err_usage(
-            err, "option '--json' says what was written to '--output FILE', "
-                 "which is needed beside it and not standard output");
+        return err_usage(err,
+                         "option '--json' needs '--output FILE' with a file, "
+                         "not '-': its answer goes to standard output");
     if (is_json && spec->type == OPTION_PLAN)
         return 0;
     if (is_json || *first)
-        return err_usage(err,
-                         "options '--%s' and '--%s' would both print a "
-                         "document, of which standard output takes one: '--%s' "
-                         "takes a file beside the other, not '-'",
-                         is_json ? "json" : *first, spec->name, spec->name);
+        return err_usage(
+            err,
+            "options '--%s' and '--%s' would both print a document to standard "
+            "output: give '--%s' a file, not '-'",
+            is_json ? "json" : *first, spec->name, spec->name);
     *first = spec->name;
     return 0;
 }
@@ -410,7 +412,7 @@ static int check_files(const struct cli *cli, struct err *err)
                          command->synopsis);
     if (cli->n_args > command->n_args[1])
         return err_usage(err,
-                         "'%s' is one file too many; usage: neuroshard %s %s",
+                         "unexpected argument '%s'; usage: neuroshard %s %s",
                          text_shown(cli->args[command->n_args[1]], cli->arena),
                          command->name, command->synopsis);
     return 0;

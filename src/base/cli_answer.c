@@ -184,7 +184,7 @@ void cli_end_at_once(void)
     struct err err;
     char *text;
 
-    err_set(&err, ERR_INTERRUPTED, "interrupted before all was printed");
+    err_set(&err, ERR_INTERRUPTED, "interrupted before everything was printed");
     json_object_set_new(root, "error", error_to_json(&err));
     text = json_to_text(root);
     snprintf(answer.said, sizeof answer.said, "%sneuroshard: %.200s\n",

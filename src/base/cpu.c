@@ -33,8 +33,8 @@ int cpu_check_environment(struct err *err)
     if (isa_wanted() >= 0)
         return 0;
     return err_usage(err,
-                     "NEUROSHARD_ISA in the environment is one of portable, "
-                     "avx2, avx512, not '%s'",
+                     "environment variable NEUROSHARD_ISA must be portable, "
+                     "avx2 or avx512, not '%s'",
                      getenv("NEUROSHARD_ISA"));
 }
 

@@ -72,12 +72,13 @@ int file_read(const char **text, size_t *len, const char *path,
     if (!reason)
         return 0;
     if (reason == EINTR)
-        return err_set(err, ERR_INTERRUPTED, "interrupted while %s is read",
+        return err_set(err, ERR_INTERRUPTED, "interrupted while reading %s",
                        name);
     if (reason == EFBIG)
-        return err_set(err, ERR_IO,
-                       "%s holds more than %zu MiB, the most that is read",
-                       name, FILE_MAX_BYTES >> 20);
+        return err_set(
+            err, ERR_IO,
+            "%s is larger than %zu MiB, the largest file that can be read",
+            name, FILE_MAX_BYTES >> 20);
     return err_set(err, ERR_IO, "cannot read %s: %s", name, strerror(reason));
 }
 

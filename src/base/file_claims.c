@@ -121,7 +121,7 @@ static int check_target(const char *path, struct err *err)
                        strerror(ELOOP));
     if (is_database(path))
         return err_set(err, ERR_OVERWRITE,
-                       "'%s' is a database, which would be replaced", path);
+                       "'%s' is a database and would be overwritten", path);
     if (!stat(path, &st) && !S_ISREG(st.st_mode))
         reason = S_ISDIR(st.st_mode) ? EISDIR : 0;
     else if (access(file_folder(file_target(path, &arena), &arena), W_OK))
@@ -151,8 +151,8 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
     claim = find(path, &identity);
     if (claim && (is_claim || !(claim->uses & uses)))
         return err_set(err, ERR_OVERWRITE,
-                       "'%s' is given for two uses, of which one would "
-                       "overwrite what the other reads",
+                       "'%s' is given twice, and one use would overwrite "
+                       "what the other reads",
                        path);
     if (claim || (!is_claim && uses == FILE_WRITE))
         return 0;

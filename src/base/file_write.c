@@ -66,7 +66,7 @@ static int check(const struct output *output, const char *data, size_t len,
 {
     if (!output->check || !output->check(data, len, output->path, arena, err))
         return 0;
-    return err_prefix(err, "'%s' is not written, as it could not be read again",
+    return err_prefix(err, "'%s' was not written, as it could not be read back",
                       output->path);
 }
 
@@ -90,7 +90,7 @@ static int write_special(const struct output *output, struct err *err)
         nanosleep(&pause, NULL);
     if (fd < 0 && interrupt_requested())
         return err_set(err, ERR_INTERRUPTED,
-                       "interrupted while '%s' waits for a reader",
+                       "interrupted while waiting for a reader of '%s'",
                        output->path);
     if (fd < 0)
         return cannot_write(output, errno, err);

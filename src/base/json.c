@@ -186,8 +186,9 @@ int place_check_keys(const struct json_place *place, const char *const *known,
     json_object_foreach(object, key, value)
     {
         if (text_choice(known, key) < 0)
-            return place_error(place, err, "%.40s is no member; there are %s",
-                               key, text_list(known, ", ", place->arena));
+            return place_error(place, err,
+                               "%.40s is not a known member; known are %s", key,
+                               text_list(known, ", ", place->arena));
     }
     return 0;
 }

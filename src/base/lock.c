@@ -118,8 +118,8 @@ static int take(struct lock *lock, const char *path, off_t pos, off_t n,
            clock_ms() - start_ms < 1000 * wait_s && !interrupt_requested())
         nanosleep(&pause, NULL);
     if (got < 0)
-        err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path, lock->path,
-                strerror(errno));
+        err_set(err, ERR_IO, "cannot lock '%s' with the lock file '%s': %s",
+                path, lock->path, strerror(errno));
     else if (!got && !n)
         say_taken(lock, path, wait_s, err);
     if (got <= 0)

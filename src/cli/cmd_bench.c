@@ -21,42 +21,44 @@
 
 static const struct option_spec own_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
-     "cost database that gets the samples; made where missing"},
+     "cost database to add the samples to; created if missing"},
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, DEVICE_KIND_NAMES,
-     "what is measured"},
+     "device to measure on"},
     {"samples", 'n', OPTION_U64, "N", "1000", 0, 1e9, NULL,
-     "cases of the list to have; with only a time limit, all that fit"},
+     "cases of the list to have measured; with only a time limit, as many as "
+     "it allows"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
-     "seconds to stop after; 0: none"},
+     "stop after this many seconds; 0: no limit"},
     {"mixed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "batch, precision and optimizer drawn for each case; default on a GPU"},
+     "draw batch, precision and optimizer for each case; default on a GPU"},
     {"designed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "a fixed list of mixed cases that a device's figures are read from"},
+     "measure a fixed list of mixed cases that show a device's figures"},
     {"batch", 0, OPTION_U64, "B", "4096", 1, 16777216, NULL,
-     "samples looked up in a step; with mixed cases the largest, 65536"},
+     "samples per step; with mixed cases the largest batch, default 65536"},
     {"precision", 0, OPTION_CHOICE, "NAME", "fp32", 0, 0, "fp32|fp16",
-     "of the weights"},
+     "precision of the weights"},
     {"optimizer", 0, OPTION_CHOICE, "NAME", "rowwise_adagrad", 0, 0,
-     "sgd|rowwise_adagrad", "that updates the weights"},
+     "sgd|rowwise_adagrad", "optimizer that updates the weights"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
-     "CPU threads; without it all"},
+     "CPU threads; default: all"},
     {"max-tables", 0, OPTION_U64, "N", "15", 1, BENCH_MAX_TABLES, NULL,
-     "tables that are fused at most; with mixed cases 60"},
+     "most tables in a fused case; default with mixed cases: 60"},
     {"memory", 0, OPTION_BYTES, "SIZE", "4GiB", 0, 0, NULL,
-     "for the tables of a case and their states; on a GPU what fits"},
+     "memory for the tables of a case and their optimizer states; default on a "
+     "GPU: all that is free"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL, "seed of the cases"},
     {"repeat", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "measure again what is there, to see how well figures repeat"},
+     "measure stored cases again, to see how well times repeat"},
     {"ceilings", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "measure what the device can do at best instead of look-ups"},
+     "measure the highest rates of the device instead of lookups"},
     {"alltoall", 0, OPTION_U64, "RANKS", NULL, 2, 1024, NULL,
-     "measure exchanges between so many ranks instead of look-ups"},
+     "measure the all-to-all between this many ranks instead of lookups"},
     {"ranks", 0, OPTION_U64, "N", NULL, 2, WORLD_MAX_FORKS, NULL,
-     "processes to start for '--alltoall', one for each rank"},
+     "processes to start for '--alltoall', one per rank"},
     {"csv", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
-     "afterwards write all samples of the database as text"},
+     "at the end write all samples of the database as CSV"},
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print a line for each sample once it is safe"},
+     "print a line for each sample as soon as it is stored"},
     {0},
 };
 
@@ -73,16 +75,16 @@ static int check_options(const struct cli *cli, struct err *err)
                 err, "options '--%s' and '--alltoall' exclude each other",
                 alone[i]);
     if (cli_given(cli, "ranks") && !cli_given(cli, "alltoall"))
-        return err_usage(err, "option '--ranks' goes with '--alltoall' only");
+        return err_usage(err, "option '--ranks' needs '--alltoall'");
     if ((cli_given(cli, "mixed") || cli_given(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
         return err_usage(err,
-                         "option '--%s' has precisions and optimizers of its "
-                         "own, so that none can be given",
+                         "option '--%s' sets precisions and optimizers itself: "
+                         "give neither '--precision' nor '--optimizer'",
                          cli_given(cli, "mixed") ? "mixed" : "designed");
     if (!cli_u64(cli, "samples") && !cli_given(cli, "csv"))
-        return err_usage(err, "option '--samples 0' measures nothing, which "
-                              "only makes sense with '--csv'");
+        return err_usage(
+            err, "option '--samples 0' measures nothing and needs '--csv'");
     return 0;
 }
 
@@ -251,11 +253,11 @@ static void print_counts(const struct bench_request *bench, const char *what)
         cli_printf(" of %" PRIu64, bench->options.n_cases);
     cli_printf(" (stopped: %s)\n", stopped_by(result));
     cli_printf("samples         %" PRIu64 " measured, %" PRIu64
-               " were there already\n",
+               " already stored\n",
                result->n_measured, result->n_resumed);
     if (result->n_left)
-        cli_printf("left            %" PRIu64 " cases to processes that are at "
-                   "them\n",
+        cli_printf("left            %" PRIu64
+                   " cases that other processes are measuring\n",
                    result->n_left);
 }
 
@@ -282,11 +284,11 @@ static void print_lookups_text(const struct bench_request *bench,
                TEXT_BYTES(options->memory_bytes));
     print_counts(bench, "cases");
     if (result->n_flagged)
-        cli_printf(
-            "flagged         %" PRIu64
-            " of them, disturbed: measure more when idle, by --seed %" PRIu64
-            ", or train with --disturbed where that is never\n",
-            result->n_flagged, options->seed + 1);
+        cli_printf("flagged         %" PRIu64
+                   " of them, disturbed: measure more with --seed %" PRIu64
+                   " while the machine is idle, or train with --disturbed if "
+                   "it never is\n",
+                   result->n_flagged, options->seed + 1);
     cli_printf("time            %.1f s, %.2f samples a second\n",
                bench->seconds, (double)result->n_measured / bench->seconds);
     if (repeats->n)
@@ -294,11 +296,10 @@ static void print_lookups_text(const struct bench_request *bench,
             "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
             100 * repeats->median_ape, 100 * repeats->mape, repeats->n);
     if (sentinels->n > 1)
-        cli_printf(
-            "sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
-            "of %zu\n",
-            100 * sentinels->drift_frac, 100 * sentinels->spread_frac,
-            sentinels->n);
+        cli_printf("reference cases drift %+.2f %%, spread (p10 to p90) %.2f "
+                   "%%, of %zu\n",
+                   100 * sentinels->drift_frac, 100 * sentinels->spread_frac,
+                   sentinels->n);
     cli_printf("database        %s\n", cli_shown(bench->cli, "db"));
 }
 
@@ -470,7 +471,7 @@ static int tell_interrupt(const struct bench_result *result, struct err *err)
     if (!result->interrupted)
         return 0;
     return err_set(err, ERR_INTERRUPTED,
-                   "interrupted; what was measured is stored, and the same "
+                   "interrupted; the measured samples are stored, and the same "
                    "command continues from there");
 }
 
@@ -566,7 +567,7 @@ static int run_bench(struct cli *cli, struct err *err)
 const struct command command_bench = {
     .name = "bench",
     .synopsis = "--db FILE [options]",
-    .summary = "measure look-up costs of random table sets on this machine",
+    .summary = "measure lookup times of random table sets on this machine",
     .options = {own_options},
     .needs = {"db"},
     .run = run_bench,

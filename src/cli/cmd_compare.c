@@ -18,19 +18,19 @@ static const struct option_spec count_options[] = {
 };
 static const struct option_spec own_options[] = {
     {"tasks", 0, OPTION_U64, "N", NULL, 1, MAX_TASKS, NULL,
-     "draw so many tasks from each table list"},
+     "draw this many tasks from each table list"},
     {"effort", 0, OPTION_U64, "N", NULL, 0, 1e12, NULL,
-     "changes that our search tries; without it as plan does"},
+     "changes that our search tries; default: as for plan"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
-     "seconds after which our search stops a task; 0: none"},
+     "stop our search of a task after this many seconds; 0: no limit"},
     {"plan", 0, OPTION_STRING, "PLAN", NULL, 0, 0, NULL,
-     "put this plan beside them, of ours or of TorchRec's"},
+     "also compare this plan, of neuroshard or of TorchRec"},
     {"csv", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
-     "write a line a task and planner there, as CSV"},
+     "write a line per task and planner to this file, as CSV"},
     {"rival-cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
-     "cost model by which TorchRec's planner and the published search plan"},
+     "cost model that TorchRec's planner and the published search use"},
     {"rival-limit", 0, OPTION_DOUBLE, "S", "60", 0, 1e6, NULL,
-     "seconds that TorchRec's planner may take a task; 0: no limit"},
+     "seconds that TorchRec's planner may take for a task; 0: no limit"},
     {0},
 };
 
@@ -62,17 +62,17 @@ static int price_given(struct compare_entry *entry,
         return -1;
     if (plan.problem.cluster.n_devices != problem->cluster.n_devices ||
         plan.problem.n_tables != n)
-        return err_set(
-            err, ERR_INPUT,
-            "%s: the plan is of %zu tables on %u GPUs, not of %zu on "
-            "%u",
-            path, plan.problem.n_tables, plan.problem.cluster.n_devices, n,
-            problem->cluster.n_devices);
+        return err_set(err, ERR_INPUT,
+                       "%s: the plan has %zu tables on %u GPUs, but the "
+                       "comparison has %zu on %u",
+                       path, plan.problem.n_tables,
+                       plan.problem.cluster.n_devices, n,
+                       problem->cluster.n_devices);
     table_pieces_find(found, plan.problem.tables, n, &listed);
     for (size_t t = 0; t < n; t++)
         if (!found[t].table)
-            return err_input(err, "%s: table '%s' is none of the list's", path,
-                             plan.problem.tables[t].name);
+            return err_input(err, "%s: table '%s' is not in the table list",
+                             path, plan.problem.tables[t].name);
     plan.problem.cluster = problem->cluster;
     plan.problem.batch = problem->batch;
     plan.problem.job = problem->job;
@@ -179,7 +179,7 @@ static int run_compare(struct cli *cli, struct err *err)
         ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);
     if (cli_given(cli, "plan") && (cli->n_args > 1 || cli_given(cli, "tasks")))
         return err_usage(
-            err, "option '--plan' goes with one table list, without '--tasks'");
+            err, "option '--plan' needs a single table list and no '--tasks'");
     planning_set_search(&run.search, cli);
     progress_start(&run.progress, "plans",
                    n_tasks * cli->n_args * comparison->n_planners,
@@ -204,7 +204,7 @@ static int run_compare(struct cli *cli, struct err *err)
 const struct command command_compare = {
     .name = "compare",
     .synopsis = "TABLES... --gpus N [options]",
-    .summary = "our plan beside those of the planners there are, in one table",
+    .summary = "compare our plan with those of other planners, in one table",
     .options = {count_options, cluster_options, job_options, planning_options,
                 progress_options, own_options},
     .has_wide = true,

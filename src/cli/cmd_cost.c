@@ -5,7 +5,7 @@
 
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
-     "write the priced plan, as JSON"},
+     "write the plan with its predicted costs, as JSON"},
     {0},
 };
 
@@ -30,7 +30,7 @@ static int run_cost(struct cli *cli, struct err *err)
 const struct command command_cost = {
     .name = "cost",
     .synopsis = "PLAN [options]",
-    .summary = "price a plan, also a hand-made one",
+    .summary = "predict the step time of a plan, also of a hand-made one",
     .options = {pricing_options, placed_options, cluster_options, job_options,
                 own_options},
     .has_wide = true,

@@ -11,17 +11,17 @@
 
 static const struct option_spec merge_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
-     "the database that is made"},
+     "database to create"},
     {0},
 };
 static const struct option_spec export_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
-     "write there instead of to standard output"},
+     "file to write; '-' is standard output"},
     {0},
 };
 static const struct option_spec import_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
-     "cost database that gets what it lacks; made where missing"},
+     "cost database to add missing rows to; created if missing"},
     {0},
 };
 
@@ -188,21 +188,21 @@ static int run_import(struct cli *cli, struct err *err)
 const struct command command_db_info = {
     .name = "db info",
     .synopsis = "DB [options]",
-    .summary = "what a cost database holds",
+    .summary = "print a summary of a cost database",
     .n_args = {1, 1},
     .run = run_report,
 };
 const struct command command_db_check = {
     .name = "db check",
     .synopsis = "DB [options]",
-    .summary = "whether a cost database is whole",
+    .summary = "check that a cost database is intact",
     .n_args = {1, 1},
     .run = run_report,
 };
 const struct command command_db_merge = {
     .name = "db merge",
     .synopsis = "DB... -o FILE [options]",
-    .summary = "put cost databases together into a new one",
+    .summary = "merge cost databases into a new one",
     .options = {merge_options},
     .needs = {"output"},
     .n_args = {1, UINT_MAX},
@@ -211,7 +211,7 @@ const struct command command_db_merge = {
 const struct command command_db_export = {
     .name = "db export",
     .synopsis = "DB [options]",
-    .summary = "write a cost database as text, with nothing lost",
+    .summary = "write a cost database as CSV text, without loss",
     .options = {export_options},
     .n_args = {1, 1},
     .run = run_export,
@@ -219,7 +219,7 @@ const struct command command_db_export = {
 const struct command command_db_import = {
     .name = "db import",
     .synopsis = "FILE --db FILE [options]",
-    .summary = "add what db export wrote to a cost database",
+    .summary = "add the output of db export to a cost database",
     .options = {import_options},
     .needs = {"db"},
     .n_args = {1, 1},

@@ -8,7 +8,7 @@
 
 static const struct option_spec own_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
-     "cost model that prices both; without it the one of the plans"},
+     "cost model that prices both plans; default: the plans' own"},
     {0},
 };
 
@@ -57,7 +57,7 @@ static int run_diff(struct cli *cli, struct err *err)
 const struct command command_diff = {
     .name = "diff",
     .synopsis = "OLD NEW [options]",
-    .summary = "what moves where between two plans, and what it buys",
+    .summary = "show which pieces move between two plans, and the gain",
     .options = {own_options, placed_options, cluster_options},
     .has_wide = true,
     .ends_at_once = true,

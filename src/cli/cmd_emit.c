@@ -7,15 +7,15 @@
 
 static const struct option_spec own_options[] = {
     {"format", 'f', OPTION_CHOICE, "FORMAT", NULL, 0, 0, EMIT_FORMAT_NAMES,
-     "what to write"},
+     "format to write"},
     {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
-     "where to write it; '-' is standard output"},
+     "file to write; '-' is standard output"},
     {"module", 0, OPTION_STRING, "FQN", EMIT_DEFAULT_MODULE, 0, 0, NULL,
      "torchrec: name of the module that holds the tables"},
     {"sequence-module", 0, OPTION_STRING, "FQN", NULL, 0, 0, NULL,
-     "torchrec: the same for tables whose output is a sequence"},
+     "torchrec: name of the module that holds the sequence tables"},
     {"prefix", 0, OPTION_STRING, "P", NULL, 0, 0, NULL,
-     "torchrec: put in front of each table name"},
+     "torchrec: prefix of each table name"},
     {0},
 };
 

@@ -13,12 +13,12 @@ static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples"},
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
-     "model file to judge"},
+     "model file to evaluate"},
     {"drift", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "also its error now beside that at its promotion, by class"},
+     "also compare its error now with that at its promotion, by class"},
     {"learning-curve", 0, OPTION_DOUBLE, "S", NULL, 0.1, 1e6, NULL,
-     "also the error of models trained on shares of the samples, at most S "
-     "seconds in all"},
+     "also train models on shares of the samples and print their errors; at "
+     "most S seconds in all"},
     {0},
 };
 
@@ -29,7 +29,7 @@ static const struct figure class_figures[] = {
     {"promoted_mape", "mean %", 8, 2, FIGURE_PERCENT, CLASS(then.mape)},
     {"recent", "n now", 8, 0, FIGURE_PLAIN, CLASS(now.n)},
     {"recent_mape", "mean %", 8, 2, FIGURE_PERCENT, CLASS(now.mape)},
-    {"recent_ratio", "took/said", 10, 3, FIGURE_PLAIN, CLASS(ratio)},
+    {"recent_ratio", "meas/pred", 10, 3, FIGURE_PLAIN, CLASS(ratio)},
     {0},
 };
 
@@ -46,7 +46,7 @@ struct curve {
 };
 #define LEARNED(member) MEMBER_OF(struct curve_point, member)
 static const struct figure curve_figures[] = {
-    {"samples", "learned from", -16, 0, FIGURE_COUNT, LEARNED(n_samples)},
+    {"samples", "trained on", -16, 0, FIGURE_COUNT, LEARNED(n_samples)},
     {"mape", "mean %", 8, 2, FIGURE_PERCENT, LEARNED(mape)},
     {0},
 };
@@ -169,7 +169,7 @@ static int run_eval(struct cli *cli, struct err *err)
     if (!judged.evaluation.errors[PREDICTOR_NET].n)
         return err_input(
             err,
-            "'%s' holds no held-out case (the last of each ten) to judge by",
+            "'%s' has no held-out cases (one in ten) to evaluate a model on",
             cli_string(cli, "db"));
     if (cli_given(cli, "drift"))
         drift_find(asked = &drift, &judged.model, judged.samples, judged.n);
@@ -183,7 +183,7 @@ static int run_eval(struct cli *cli, struct err *err)
 const struct command command_eval = {
     .name = "eval",
     .synopsis = "--db FILE --model FILE [options]",
-    .summary = "tell how well a cost model predicts held-out samples",
+    .summary = "measure how well a cost model predicts held-out samples",
     .options = {file_options, setting_options, progress_options},
     .needs = {"db", "model"},
     .run = run_eval,

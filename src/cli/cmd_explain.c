@@ -7,10 +7,10 @@
 
 static const struct option_spec own_options[] = {
     {"device", 0, OPTION_U64, "R", NULL, 0, PLANNING_MAX_GPUS - 1, NULL,
-     "the GPU whose pieces are looked at; without it the one that binds"},
+     "GPU whose pieces are examined; default: the one that sets the step time"},
     {"anew", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "also what a short search would find, for these GPUs, for one more and "
-     "for fp16"},
+     "also the plan of a short search: for these GPUs, for one more, and for "
+     "fp16 weights"},
     {0},
 };
 
@@ -91,8 +91,9 @@ static int check_options(const struct plan *plan, const struct cli *cli,
                          struct err *err)
 {
     if (cli->n_args > 1 && (cli_given(cli, "device") || cli_given(cli, "anew")))
-        return err_usage(err, "options '--device' and '--anew' are for the "
-                              "plan, not for one table");
+        return err_usage(
+            err,
+            "options '--device' and '--anew' cannot be given with a TABLE");
     if (cli_u64(cli, "device") < plan->problem.cluster.n_devices)
         return 0;
     return err_usage(err, "option '--device': '%s' has GPUs 0 to %u",
@@ -129,7 +130,7 @@ static int run_explain(struct cli *cli, struct err *err)
 const struct command command_explain = {
     .name = "explain",
     .synopsis = "PLAN [TABLE] [options]",
-    .summary = "what binds a plan, or why a table is where and as it is",
+    .summary = "explain what limits a plan, or why a table is placed as it is",
     .options = {own_options, pricing_options, placed_options, cluster_options,
                 job_options, progress_options},
     .has_wide = true,

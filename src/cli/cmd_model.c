@@ -8,7 +8,7 @@
 
 static const struct option_spec import_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
-     "the model file to write"},
+     "model file to write"},
     {0},
 };
 
@@ -46,14 +46,14 @@ static int run_info(struct cli *cli, struct err *err)
 const struct command command_model_info = {
     .name = "model info",
     .synopsis = "FILE [options]",
-    .summary = "print what is in a model file",
+    .summary = "print the contents of a model file",
     .n_args = {1, 1},
     .run = run_info,
 };
 const struct command command_model_import = {
     .name = "model import",
     .synopsis = "DIR -o FILE [options]",
-    .summary = "make a model file of published nets",
+    .summary = "make a model file from published nets",
     .options = {import_options},
     .needs = {"output"},
     .n_args = {1, 1},

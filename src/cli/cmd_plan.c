@@ -21,27 +21,28 @@ static const struct option_spec count_options[] = {
 /* Options for re-planning: the current plan, and limits on its changes. */
 static const struct option_spec replanning_options[] = {
     {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
-     "plan that stands now: the search starts there and moves little"},
+     "current plan: the search starts from it and moves few bytes"},
     {"move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
-     "with --from: bytes that may move from GPU to GPU"},
+     "with --from: most bytes that may move between GPUs"},
     {0},
 };
 static const struct option_spec own_options[] = {
     {"search", 's', OPTION_CHOICE, "NAME", "full", 0, 0, "full|reference|grid",
-     "full: every kind of cut, annealed; reference: the published beam over "
-     "column halvings; grid: its whole tables only"},
+     "full: all kinds of cuts, by simulated annealing; reference: the "
+     "published beam search over column halvings; grid: the published search "
+     "of whole tables only"},
     {"effort", 0, OPTION_U64, "N", NULL, 0, 1e12, NULL,
-     "changes that the full search tries; without it as the list asks for"},
+     "changes that the full search tries; default: chosen by the tables"},
     {"time-limit", 0, OPTION_DOUBLE, "S", NULL, 0, 1e9, NULL,
-     "seconds after which the full search stops, wherever it is"},
+     "stop the full search after this many seconds"},
     {"beam", 0, OPTION_U64, "K", "3", 1, 1024, NULL, "width of the beam"},
     {"depth", 0, OPTION_U64, "L", "10", 1, 1000, NULL,
-     "halvings that the beam tries, one a step"},
+     "most halvings that the beam tries, one per step"},
     {"simplest-within", 0, OPTION_PERCENT, "PERCENT", NULL, 0, 100, NULL,
-     "of the plans that the full search finds within that of the best, the one "
-     "with the fewest pieces"},
+     "of the plans that the full search finds within this percentage of the "
+     "best, take the one with the fewest pieces"},
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
-     "write there how the full search came to the plan, as CSV: evaluations, "
+     "write the progress of the full search to this file, as CSV: evaluations, "
      "best cost, seconds"},
     {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "leave other planners out of the report"},
@@ -113,12 +114,12 @@ static int find_plan(struct plan *plan, struct plan_request *request,
 
 static void tell_search(const struct plan *plan)
 {
-    fprintf(stderr, "searched %llu placements in %.0f ms, till %s\n",
+    fprintf(stderr, "searched %llu placements in %.0f ms, stopped by: %s\n",
             (unsigned long long)plan->n_evaluations, plan->search_ms,
             plan->stopped);
     if (plan->bound_ms > 0)
         fprintf(stderr,
-                "at least %.4f ms, by the %s: the plan is within %.2f %%\n",
+                "lower bound %.4f ms, by the %s: the plan is within %.2f %%\n",
                 plan->bound_ms, plan->bound_term,
                 100 * (plan->total_ms / plan->bound_ms - 1));
 }
@@ -376,7 +377,7 @@ static void print_answer(struct counts *counts)
                        100 * NEAR_FRAC);
         cli_printf("\n");
         if (undone && !strcmp(counts->why_so_few, "time"))
-            cli_printf("the time was up: %s\n", undone);
+            cli_printf("the time limit was reached: %s\n", undone);
     }
 }
 
@@ -468,12 +469,12 @@ static int conclude_without_plan(const struct counts *counts,
 
     if (undone && (!counts->n || !strcmp(counts->why_so_few, "interrupt")))
         return err_set(err, ERR_INTERRUPTED,
-                       "interrupted before one that fits was found: %s",
+                       "interrupted before a plan that fits was found: %s",
                        undone);
     assert(counts->n);
     last = &counts->list[counts->n - 1];
     err_set(err, ERR_NO_PLAN, "with %u %s %s%s%s", last->n_gpus, gpus(last),
-            last->why_not, undone ? "; then the time was up: " : "",
+            last->why_not, undone ? "; then the time limit was reached: " : "",
             undone ? undone : "");
     err->shortage = counts->shortage;
     return -1;
@@ -489,8 +490,8 @@ static int conclude(struct counts *counts, struct err *err)
     if (!counts->smallest)
         return conclude_without_plan(counts, undone, err);
     if (undone && !strcmp(counts->why_so_few, "time")) {
-        cli_warn(NULL,
-                 arena_printf(&counts->arena, "the time was up: %s", undone));
+        cli_warn(NULL, arena_printf(&counts->arena,
+                                    "the time limit was reached: %s", undone));
         return 0;
     }
     last = &counts->list[counts->n - 1];
@@ -525,8 +526,8 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
 
     if (path && !strcmp(path, "-"))
         return err_usage(err,
-                         "option '--output' takes a file for the plan of the "
-                         "smallest number of GPUs, not '-', beside a range");
+                         "option '--output' needs a file, not '-', with a "
+                         "range of GPUs: it gets the plan for the fewest GPUs");
     if (planning_counts(&counts.asked, cli, err))
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
@@ -562,12 +563,11 @@ static int check_search(const struct cli *cli, struct err *err)
                              of_one[i].option, of_one[i].search, search);
     if (cli_given(cli, "trace") &&
         (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
-        return err_usage(err, "option '--trace' is of one full search, neither "
-                              "of a range of GPUs nor '--from' a plan");
+        return err_usage(err, "option '--trace' needs one full search, without "
+                              "a range of GPUs and without '--from'");
     if (cli_given(cli, "move-limit") && !cli_given(cli, "from"))
         return err_usage(
-            err,
-            "option '--move-limit' needs '--from': what would move otherwise");
+            err, "option '--move-limit' needs '--from', the plan that moves");
     return 0;
 }
 

@@ -31,17 +31,17 @@
 
 static const struct option_spec own_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
-     "cost database that gets what was measured; made where missing"},
+     "cost database to add the measurements to; created if missing"},
     {"times", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
-     "what each phase took by step and rank; more files behind the plan"},
+     "times of each phase by step and rank; more files follow the plan"},
     {"warm-up", 0, OPTION_U64, "N", "3", 0, 1e6, NULL,
-     "steps at the beginning that do not count"},
+     "steps at the beginning that are left out"},
     {"insist", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "store times that are hardly of the device that is named"},
+     "store times even if they hardly fit the named device"},
     {"nccl-tests", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
-     "what alltoall_perf of nccl-tests or rccl-tests printed"},
+     "output of alltoall_perf of nccl-tests or rccl-tests"},
     {"hosts", 0, OPTION_U64, "N", NULL, 1, 1e6, NULL,
-     "that its ranks were on; default: as the file lists them"},
+     "hosts that its ranks ran on; default: as the file lists them"},
     {0},
 };
 
@@ -78,9 +78,8 @@ static int open_store(struct record_request *record, const char *device,
     if (device && !training_choose_device(training, device, false, err))
         return 0;
     return err_usage(
-        err,
-        "what was measured is no one device of the database; its --device, as "
-        "'cuda:NVIDIA H200', and its --isa, as 'sm_90', are needed");
+        err, "the database does not show which device was measured: give its "
+             "'--device', as 'cuda:NVIDIA H200', and its '--isa', as 'sm_90'");
 }
 
 /* Stores an exchange. Precision and optimizer do not matter for an exchange, so
@@ -162,7 +161,8 @@ static int record_exchanges(struct record_request *record, struct err *err)
         tests.n_hosts = (uint32_t)cli_u64(cli, "hosts");
     if (tests.n_hosts > tests.n_ranks)
         return err_usage(
-            err, "option '--hosts' says %u hosts, where '%s' lists %u ranks",
+            err,
+            "option '--hosts' gives %u hosts, but '%s' lists only %u ranks",
             tests.n_hosts, path, tests.n_ranks);
     if (open_store(record, arena_printf(cli->arena, "cuda:%s", tests.device),
                    err))
@@ -201,8 +201,8 @@ static int read_job(struct record_request *record, struct err *err)
             return -1;
         if (record->times.is_cut)
             cli_warn(NULL, text_say(cli->arena,
-                                    "%s: the last line has no end, so the file "
-                                    "may be cut",
+                                    "%s: the last line does not end in a "
+                                    "newline, so the file may be truncated",
                                     path));
         record->times.is_cut = false;
         record->hash = hash_bytes(text, len, record->hash);
@@ -241,10 +241,10 @@ static int check_device(const struct record_request *record, struct err *err)
          measured_ms * MAX_OFF >= predicted_ms))
         return 0;
     return err_input(err,
-                     "%s: forward and backward take %.3g times what '%s' "
-                     "predicts, %.3g ms for %.3g ms, so they are hardly of "
-                     "'%s'; '--device' names another one, '--insist' stores "
-                     "them all the same",
+                     "%s: forward and backward take %.3g times as long as '%s' "
+                     "predicts, %.3g ms instead of %.3g ms, so they were "
+                     "hardly measured on '%s'; name another device with "
+                     "'--device', or store them anyway with '--insist'",
                      cli_string(record->training.cli, "times"),
                      measured_ms / predicted_ms, record->plan.cost.name,
                      measured_ms, predicted_ms, device);
@@ -318,8 +318,7 @@ static const struct figure columns[] = {
 };
 #define CAUSE(member) MEMBER_OF(struct job_cause, member)
 static const struct figure cause_columns[] = {
-    {"cause", "explained by one thing alone", -32, 0, FIGURE_PLAIN,
-     CAUSE(what)},
+    {"cause", "cause, each taken alone", -32, 0, FIGURE_PLAIN, CAUSE(what)},
     {"explained_frac", "of the difference %", 19, 1, FIGURE_PERCENT,
      CAUSE(explained_frac)},
     {0},
@@ -383,12 +382,12 @@ static int run_record(struct cli *cli, struct err *err)
 
     if (is_job == cli_given(cli, "nccl-tests") ||
         (cli->n_args > 0) != cli_given(cli, "times"))
-        return err_usage(err, "what is recorded is a plan and '--times', or "
-                              "'--nccl-tests' alone");
+        return err_usage(err,
+                         "give a PLAN and '--times', or '--nccl-tests' alone");
     for (size_t i = 0; i < 2 && others[i]; i++)
         if (cli_given(cli, others[i]))
-            return err_usage(err, "option '--%s' goes with '--%s' only",
-                             others[i], is_job ? "nccl-tests" : "times");
+            return err_usage(err, "option '--%s' needs '--%s'", others[i],
+                             is_job ? "nccl-tests" : "times");
     rc = is_job ? record_job(&record, err) : record_exchanges(&record, err);
     store_close(record.training.store);
     times_release(&record.times);
@@ -399,7 +398,7 @@ const struct command command_record = {
     .name = "record",
     .synopsis = "PLAN [TIMES...] --times FILE --db FILE | --nccl-tests FILE "
                 "--db FILE",
-    .summary = "put into the cost database what was measured elsewhere",
+    .summary = "add measurements from elsewhere to a cost database",
     .options = {own_options, device_options},
     .needs = {"db"},
     .n_args = {0, 1 + MAX_FILES},

@@ -16,7 +16,7 @@
 
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
-     "the page to write; '-' is standard output"},
+     "HTML page to write; '-' is standard output"},
     {0},
 };
 
@@ -104,7 +104,8 @@ static int add_plan(json_t *document, const char *text, size_t len,
         return -1;
     if (!plan_is_priced(&plan))
         return err_input(
-            err, "%s: the plan is not priced, which 'neuroshard cost' does",
+            err,
+            "%s: the plan has no predicted costs; 'neuroshard cost' adds them",
             path);
     content = plan_document(&plan);
     page_fold_shards(content, &plan);
@@ -171,7 +172,7 @@ static int run_report(struct cli *cli, struct err *err)
 const struct command command_report = {
     .name = "report",
     .synopsis = "FILE... -o PAGE",
-    .summary = "draw a plan, or what others print with --json, for a browser",
+    .summary = "write an HTML page of a plan or of --json output",
     .options = {own_options},
     .n_args = {1, MAX_FILES},
     .run = run_report,

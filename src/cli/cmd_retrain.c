@@ -15,14 +15,14 @@
 
 static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
-     "cost database with the samples; gets the verdict"},
+     "cost database with the samples; logs the verdict"},
     {"model", 'm', OPTION_UPDATE, "FILE", NULL, 0, 0, NULL,
      "model file in use, replaced only by a better one"},
     {"min-gain", 0, OPTION_STRING, "GAIN", "3se", 0, 0, NULL,
-     "how much lower the mean error must be: standard errors (3se) or "
-     "percentage points (0.5%)"},
+     "least reduction of the mean error: standard errors (3se) or percentage "
+     "points (0.5%)"},
     {"exit-code", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "end with 4 where the model was kept"},
+     "exit with status 4 if the old model was kept"},
     {0},
 };
 
@@ -86,7 +86,7 @@ static void print_text(const struct contest *contest)
     if (verdict->reason)
         cli_printf("%s\n", verdict->reason);
     else
-        cli_printf("gain %.2f points, where %.2f%s are needed\n",
+        cli_printf("gain %.2f points, but %.2f%s are needed\n",
                    100 * contest->paired.gain, 100 * verdict->min_gain,
                    contest->min_gain.in_errors
                        ? text_say(contest->training.cli->arena,
@@ -94,7 +94,7 @@ static void print_text(const struct contest *contest)
                                   contest->min_gain.value)
                        : "");
     if (contest->n_older)
-        cli_printf("drift: %zu samples from before %s do not count\n",
+        cli_printf("drift: %zu samples from before %s were left out\n",
                    contest->n_older, contest->since);
 }
 
@@ -170,8 +170,9 @@ static int hold_contest(struct contest *contest, struct err *err)
         load_old(contest, arena, err))
         goto out;
     if (!is_same_device(old, &training->device)) {
-        err_input(err, "'%s' became a model of another device meanwhile: %s",
-                  contest->path, device_text(old, arena));
+        err_input(
+            err, "'%s' was replaced meanwhile by a model of another device: %s",
+            contest->path, device_text(old, arena));
         goto out;
     }
     if (strcmp(contest->old_model.training.measured_from, contest->since) > 0)
@@ -207,16 +208,16 @@ static int train_new(struct contest *contest, struct err *err)
     n_held_out = evaluate_n_held_out(training->samples, training->n);
     if (!n_held_out)
         return err_input(err,
-                         "too few samples to retrain '%s': no held-out case "
-                         "(the last of each ten) to judge by%s",
+                         "too few samples to retrain '%s': no held-out cases "
+                         "(one in ten) to evaluate it on%s",
                          contest->path, since);
     if (n_held_out < EVALUATE_MIN_HELD_OUT &&
         !cli_given(training->cli, "force"))
-        return err_input(err,
-                         "too few samples to judge a model by: %zu held-out "
-                         "cases (the last of each ten)%s, where %d are needed; "
-                         "'--force' trains all the same",
-                         n_held_out, since, EVALUATE_MIN_HELD_OUT);
+        return err_input(
+            err,
+            "too few samples to evaluate a model on: %zu held-out cases (one "
+            "in ten)%s, but %d are needed; '--force' trains anyway",
+            n_held_out, since, EVALUATE_MIN_HELD_OUT);
     if (training_run(training, err))
         return -1;
     if (interrupt_requested())

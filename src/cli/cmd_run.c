@@ -23,21 +23,21 @@ struct run_request {
 
 static const struct option_spec own_options[] = {
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, DEVICE_KIND_NAMES,
-     "what looks the embeddings up"},
+     "device to run on"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
-     "CPU threads; without it all"},
+     "CPU threads; default: all"},
     {"ranks", 0, OPTION_U64, "N", NULL, 2, WORLD_MAX_FORKS, NULL,
-     "processes to start, one for each GPU; without it one is all"},
+     "processes to start, one per GPU; default: one process runs all ranks"},
     {"scale-rows", 0, OPTION_DOUBLE, "F", "1", 1e-12, 1, NULL,
-     "rows of each table times this, where memory is short"},
+     "scale the rows of each table by this factor, to use less memory"},
     {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 0, NULL,
-     "memory of the device to be used; without it what is free"},
+     "device memory to use; default: all that is free"},
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
      "timed iterations, after warm-up"},
     {"no-check", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "only time: no comparison with the unsharded reference"},
+     "only measure times, without comparing with the unsharded reference"},
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
-     "cost database that gets a sample of each GPU's work"},
+     "cost database to add a sample of each GPU's work to"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of weights, indices and gradients"},
     {0},
@@ -88,8 +88,8 @@ static int load_plan(struct run_request *run, struct err *err)
     if (memcmp(&job, &plan->problem.job, sizeof(job)) != 0) {
         if (!plan->cost.name)
             return err_input(err,
-                             "%s: the plan does not say which cost model "
-                             "priced it, so it has no price for another job",
+                             "%s: the plan names no cost model, so it cannot "
+                             "be priced for another job",
                              run->cli->args[0]);
         if (oracle_price_plan(plan, plan->cost.name, run->cli->arena, err))
             return -1;
@@ -132,8 +132,8 @@ static void tell_other_device(const struct run_request *run)
                       strstr(measured, isa)))
         return;
     cli_warn(NULL, text_say(run->cli->arena,
-                            "the plan is predicted by what was measured on "
-                            "'%s', and runs on '%s' with %s",
+                            "the plan's cost model was measured on '%s', but "
+                            "the plan runs on '%s' with %s",
                             measured, name, isa));
 }
 

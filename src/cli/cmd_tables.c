@@ -18,11 +18,11 @@
 
 static const struct option_spec own_options[] = {
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
-     "columns of the tables whose dim cell is empty"},
+     "dim of the tables whose dim cell is empty"},
     {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
-     "look-ups a sample of the tables whose pooling_factor cell is empty"},
+     "pooling factor of the tables whose pooling_factor cell is empty"},
     {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
-     "global batch: samples a step over all GPUs"},
+     "global batch: samples per step over all GPUs"},
     {0},
 };
 
@@ -103,7 +103,7 @@ static void print_largest(const struct summary *summary, size_t n_columns)
     for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
         unit_bytes *= 1024;
     cli_printf("\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n", "weights",
-               "share", "rows", "columns", "look-ups", "name");
+               "share", "rows", "columns", "lookups", "name");
     cli_printf("%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "",
                "a sample");
     for (size_t i = 0; i < summary->n_shown; i++) {
@@ -136,7 +136,7 @@ static void print_text(const struct summary *summary, const struct cli *cli)
                summary->dim_max, summary->dim_median);
     cli_printf("output           %.10g elements a sample\n",
                summary->output_elements);
-    cli_printf("look-ups         %.10g a sample, %s in a batch of %s\n",
+    cli_printf("lookups          %.10g a sample, %s in a batch of %s\n",
                summary->lookups, TEXT_COUNT((uint64_t)fmin(lookups, 9e18)),
                TEXT_COUNT(summary->batch));
     if (summary->n_skew_assumed)
@@ -201,7 +201,7 @@ static int run_tables(struct cli *cli, struct err *err)
 const struct command command_tables = {
     .name = "tables",
     .synopsis = "TABLES [options]",
-    .summary = "print what a table list holds",
+    .summary = "print a summary of a table list",
     .options = {own_options},
     .has_wide = true,
     .ends_at_once = true,
@@ -213,15 +213,15 @@ const struct command command_tables = {
 
 static const struct option_spec import_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
-     "write the table list there instead of to standard output"},
+     "file to write the table list to; '-' is standard output"},
     {"columns", 0, OPTION_STRING, "COLUMN=NAME,...", NULL, 0, 0, NULL,
-     "columns that a CSV file has under other names"},
+     "names of a CSV file's columns if they differ from ours"},
     {"names", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
-     "names of the tables, one a line, or with commas: a,b,c"},
+     "names of the tables: a file with one per line, or a,b,c"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
-     "columns of the tables whose width the source does not say"},
+     "dim of the tables for which the source gives none"},
     {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
-     "look-ups a sample of the tables of which the source does not say them"},
+     "pooling factor of the tables for which the source gives none"},
     {0},
 };
 
@@ -298,7 +298,7 @@ static int run_import(struct cli *cli, struct err *err)
 const struct command command_tables_import = {
     .name = "tables import",
     .synopsis = "SOURCE [options], or [options] -- COMMAND WORD...",
-    .summary = "write a table list from what other programs have",
+    .summary = "make a table list from files of other programs",
     .options = {import_options},
     .n_args = {1, UINT_MAX},
     .run = run_import,
@@ -308,23 +308,23 @@ const struct command command_tables_import = {
 
 static const struct option_spec profile_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
-     "write the table list there"},
+     "file to write the table list to"},
     {"tables", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
-     "table list to start from: rows, dim and what is not measured"},
+     "table list to start from: gives rows, dim and all that is not measured"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
-     "columns of the tables, where no list says them"},
+     "dim of the tables, if no list gives it"},
     {"columns-are", 0, OPTION_CHOICE, "WHAT", NULL, 0, 0, "tables|samples",
-     "what the columns of a matrix are: tables, or the ids of a sample"},
+     "meaning of a matrix's columns: one table each, or the ids of a sample"},
     {"max-rows", 0, OPTION_U64, "N", "1000000000", 1, (double)PROFILE_MAX_ROWS,
-     NULL, "ids are below it, where no list says the rows"},
+     NULL, "rows of the tables, if no list gives them: all ids must be below"},
     {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
-     "global batch: samples a step over all GPUs"},
+     "global batch: samples per step over all GPUs"},
     {"gpus", 0, OPTION_U64, "N", "1", 1, 1e6, NULL,
-     "GPUs that share a batch; measures their duplicates"},
+     "GPUs that share a batch; measures the duplicate ids of each GPU's share"},
     {"batches", 0, OPTION_U64, "N", "1000000000000", 1, 1e12, NULL,
-     "read no more batches of a table"},
+     "most batches to read of a table"},
     {"hottest", 0, OPTION_U64, "N", "0", 0, 1000, NULL,
-     "print the hottest rows of each table"},
+     "print this many of the hottest rows of each table"},
     {0},
 };
 
@@ -377,11 +377,13 @@ static void print_profile_text(const struct id_tables *tables)
         }
     }
     if (tables->left_out)
-        cli_printf("\nnote: left out, as they are no ids: %s\n",
+        cli_printf("\n"
+                   "note: ignored, as they are not ids: %s\n",
                    tables->left_out);
     if (n_short)
-        cli_printf("\nnote: %zu tables have fewer samples than a batch, "
-                   "which are taken for one\n",
+        cli_printf("\n"
+                   "note: %zu tables have fewer samples than a batch; these "
+                   "are counted as one batch\n",
                    n_short);
 }
 
@@ -430,7 +432,7 @@ static int save_profile(struct id_tables *measured, const char *path,
         list,
         measured->left_out
             ? arena_printf(measured->arena,
-                           "# left out, as they are no ids: %s\n",
+                           "# ignored, as they are not ids: %s\n",
                            measured->left_out)
             : "",
         path, err);
@@ -461,11 +463,11 @@ static int run_profile(struct cli *cli, struct err *err)
     if (cli_u64(cli, "batch") % cli_u64(cli, "gpus"))
         return err_usage(err,
                          "option '--gpus': a batch of %" PRIu64
-                         " samples cannot be shared by %" PRIu64,
+                         " samples cannot be shared evenly by %" PRIu64 " GPUs",
                          cli_u64(cli, "batch"), cli_u64(cli, "gpus"));
     if (output && !tables && !options.dim)
-        return err_usage(err, "ids do not say how wide tables are; '--dim D' "
-                              "or '--tables FILE' does");
+        return err_usage(err, "the ids do not give the dim of the tables: use "
+                              "'--dim D' or '--tables FILE'");
     if (tables &&
         tables_load(&measured.list, tables, &options, cli->arena, err))
         return -1;
@@ -483,7 +485,7 @@ static int run_profile(struct cli *cli, struct err *err)
 const struct command command_tables_profile = {
     .name = "tables profile",
     .synopsis = "SOURCE... [options]",
-    .summary = "measure how tables are used in the ids of a job",
+    .summary = "measure the use of each table from the ids of a job",
     .options = {progress_options, profile_options},
     .n_args = {1, UINT_MAX},
     .run = run_profile,

@@ -43,9 +43,9 @@ static int save(struct training *training, struct err *err)
         evaluation_lost_text(&training->evaluation, training->cli->arena);
 
     if (lost && !cli_given(training->cli, "force"))
-        return err_input(
-            err, "'%s' was not written: %s; '--force' writes it all the same",
-            path, lost);
+        return err_input(err,
+                         "'%s' was not written: %s; '--force' writes it anyway",
+                         path, lost);
     return training_save(&training->model, path, err);
 }
 
@@ -65,7 +65,7 @@ static int run_train(struct cli *cli, struct err *err)
         return 0;
     return err_set(err, ERR_INTERRUPTED,
                    "interrupted after epoch %" PRIu64
-                   "; '%s' holds the best model until then, of epoch %" PRIu64,
+                   "; '%s' holds the best model so far, of epoch %" PRIu64,
                    training.model.training.epochs, cli_string(cli, "output"),
                    training.model.training.best_epoch);
 }

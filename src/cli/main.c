@@ -176,7 +176,7 @@ static int no_command(const char *first, const char *begin, const char *second,
     if (nearest)
         meant = arena_printf(arena, "did you mean '%s%s'? ", begin, nearest);
     else if (is_pair)
-        meant = arena_printf(arena, "it goes on with %s; ",
+        meant = arena_printf(arena, "it is followed by %s; ",
                              text_list(names, " or ", arena));
     return err_usage(err, "no command '%s%s'; %s'neuroshard --help' lists them",
                      *word ? begin : "", *word ? word : first, meant);
@@ -252,8 +252,7 @@ int main(int argc, char **argv)
      * and returns success. */
     if (rc >= 0 && interrupt_requested())
         rc = err_set(&err, ERR_INTERRUPTED,
-                     "interrupted; what is printed and written is the best "
-                     "until then");
+                     "interrupted; the result is the best found until then");
     /* the message is empty if a process of --ranks has printed the error
      * already */
     if (rc >= 0 || *err.msg)

@@ -25,74 +25,77 @@
     {                                                                         \
         "dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,            \
             "table|sgd|adagrad|adam",                                         \
-            "what updates replicas, whose state counts so: the optimizer of " \
-            "the dense part, or each table's own"                             \
+            "optimizer of replicated tables, which sets the memory of their " \
+            "state: that of the dense part, or each table's own"              \
     }
 const struct option_spec planning_options[] = {
     {"batch", 'b', OPTION_U64, "N", "65536", 1, PROBLEM_MAX_BATCH, NULL,
-     "global batch: samples a step over all GPUs"},
+     "global batch: samples per step over all GPUs"},
     {"batch-per-gpu", 0, OPTION_U64, "N", NULL, 1, PROBLEM_MAX_BATCH, NULL,
-     "the same for one GPU; wins over --batch"},
+     "samples per step of one GPU; overrides --batch"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
-     "columns of the tables whose dim cell is empty"},
+     "dim of the tables whose dim cell is empty"},
     {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
-     "look-ups a sample of the tables whose pooling_factor cell is empty"},
+     "pooling factor of the tables whose pooling_factor cell is empty"},
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, ORACLE_CHOICES,
      "cost model"},
     {"shard", 0, OPTION_STRING, "KINDS", NULL, 0, 0, NULL,
-     "shard kinds allowed, of table,column,row,grid,replicate"},
+     "allowed shard kinds, a list of table,column,row,grid,replicate"},
     {"min-width", 0, OPTION_U64, "N", "4", 4, TABLES_MAX_DIM, NULL,
-     "columns of the narrowest piece of a table, a multiple of 4"},
+     "fewest columns of a piece of a table, a multiple of 4"},
     {"row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "any|ranks",
-     "cuts by rows: ranks: equal blocks over all GPUs or those of a host, as "
-     "TorchRec has them; any: over any GPUs"},
+     "ranks: cut rows into equal blocks over all GPUs or those of a host, as "
+     "TorchRec does; any: over any GPUs"},
     {"memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0, "full|weights",
-     "what counts as memory"},
+     "full: count all memory of a training step; weights: count the weights "
+     "alone"},
     DENSE_OPTIMIZER_OPTION,
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
-     "threads of the search; the plan does not depend on it"},
-    {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL, "seed of what is drawn"},
+     "threads of the search; the plan is the same for any number"},
+    {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
+     "seed of the random numbers"},
     {0},
 };
 
 const struct option_spec job_options[] = {
     {"pipeline", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
      "sdd|none|prefetch|semisync",
-     "what the training job runs beside a step, as TorchRec's pipelines; "
-     "without it the plan's, or sdd"},
+     "what the training job overlaps with a step, named as TorchRec's "
+     "pipelines; default: the plan's, or sdd"},
     {"chunks", 0, OPTION_U64, "N", NULL, 1, JOB_MAX_CHUNKS, NULL,
-     "parts in which the job looks up and exchanges; without it the plan's, or "
-     "1"},
+     "chunks into which the job splits lookups and their exchange; default: "
+     "the plan's, or 1"},
     {"dedup", 0, OPTION_CHOICE, "WHAT", NULL, 0, 0, "none|ids|sessions",
-     "what the job neither sends nor looks up twice; without it the plan's, or "
-     "none"},
+     "duplicates that the job neither sends nor looks up; default: the plan's, "
+     "or none"},
     {"dense-ms", 0, OPTION_STRING, "F,B", NULL, 0, 0, NULL,
-     "forward and backward of the rest of the model, in ms; not known without"},
+     "forward and backward time of the rest of the model, in ms; default: "
+     "unknown"},
     {"host-ms", 0, OPTION_DOUBLE, "X", NULL, 0, JOB_MAX_DENSE_MS, NULL,
-     "what the host takes to queue a step; 0: nothing; without it the plan's, "
-     "or what was measured"},
+     "time that the host takes to queue a step, in ms; 0: none; default: the "
+     "plan's, or as measured"},
     {0},
 };
 
 const struct option_spec pricing_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
-     "cost model; without it the plan's own, else that of --gpu"},
+     "cost model; default: the plan's own, or that of --gpu"},
     {0},
 };
 
 const struct option_spec placed_options[] = {
     {"tables", 0, OPTION_STRING, "TABLES", NULL, 0, 0, NULL,
-     "table list of a plan of TorchRec's, which says less of them"},
+     "table list of a TorchRec plan, which lacks some of its columns"},
     {"gpus", 'g', OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
-     "number of GPUs of such a plan, to be sure"},
+     "number of GPUs of a TorchRec plan, if it lacks it or to check it"},
     {"batch", 'b', OPTION_U64, "N", NULL, 1, PROBLEM_MAX_BATCH, NULL,
-     "its global batch, where it does not say"},
+     "global batch of a TorchRec plan, if it gives none"},
     {"batch-per-gpu", 0, OPTION_U64, "N", NULL, 1, PROBLEM_MAX_BATCH, NULL,
-     "the same for one GPU; wins over --batch"},
+     "samples per step of one GPU; overrides --batch"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
-     "columns of the tables whose dim cell is empty"},
+     "dim of the tables whose dim cell is empty"},
     {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
-     "look-ups a sample of the tables whose pooling_factor cell is empty"},
+     "pooling factor of the tables whose pooling_factor cell is empty"},
     DENSE_OPTIMIZER_OPTION,
     {0},
 };
@@ -148,7 +151,7 @@ static int parse_kinds(struct problem *problem, const char *text,
 
     if (!kinds)
         return err_usage(err,
-                         "option '--shard' lists kinds of "
+                         "option '--shard' takes a list of "
                          "table,column,row,grid,replicate, not '%s'",
                          text);
     problem->asks_for_grids = kinds & SHARD_GRID;
@@ -203,10 +206,9 @@ int planning_problem(struct problem *problem, const char *path,
                              ? (uint32_t)cli_u64(cli, "min-width")
                              : like->min_width;
     if (problem->min_width % TABLE_COLUMN_STEP)
-        return err_usage(err,
-                         "option '--min-width' takes a multiple of %u, not "
-                         "'%u': columns are cut in vectors of so many",
-                         TABLE_COLUMN_STEP, problem->min_width);
+        return err_usage(
+            err, "option '--min-width' takes a multiple of %u, not '%u'",
+            TABLE_COLUMN_STEP, problem->min_width);
     problem->job = like->job;
     if (planning_set_job(problem, cli, err))
         return -1;
@@ -223,8 +225,8 @@ int planning_problem(struct problem *problem, const char *path,
     for (size_t i = 0; i < list.n_tables; i++)
         if (problem->row_cut == ROW_CUT_ANY && list.tables[i].rows_over)
             return err_usage(err,
-                             "option '--row-cut any' does not go with table "
-                             "'%s', whose rows_over is '%s'",
+                             "option '--row-cut any' contradicts table '%s', "
+                             "whose rows_over is '%s'",
                              list.tables[i].name,
                              rows_over_names[list.tables[i].rows_over]);
     keep_row_seeds(problem, like, cli->arena);
@@ -275,11 +277,12 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
     if (spec || !cli_given(cli, "gpu") || oracle->cost.basis != BASIS_ANALYTIC)
         return;
     folder = file_find_data("models", cli->arena);
-    cli_warn(NULL, text_say(cli->arena,
-                            "no model of '%s' is in %s: '%s' prices the plan",
-                            cli_string(cli, "gpu"),
-                            folder ? folder : "the data (none are found)",
-                            oracle->cost.name));
+    cli_warn(NULL,
+             text_say(cli->arena,
+                      "no model of '%s' is in %s, so '%s' prices the plan",
+                      cli_string(cli, "gpu"),
+                      folder ? folder : "the data folder (none was found)",
+                      oracle->cost.name));
 }
 
 /* Lists those options of a mask that the user has given, as in "options
@@ -314,16 +317,16 @@ static int check_heeded(struct cli *cli, const char *spec, struct err *err)
 
     if (!(heeds & HEED_NETWORK) && list_given(bandwidths, cli))
         return err_usage(err,
-                         "cost model '%s' has nets for communication and takes "
-                         "no bandwidths",
+                         "cost model '%s' predicts communication by nets and "
+                         "takes no bandwidths",
                          spec);
     if (unheeded)
         cli_warn(NULL, text_say(cli->arena, "%s no price under cost model '%s'",
                                 unheeded, spec));
     if (heeds & HEED_PIPELINE && cli_given(cli, "pipeline") &&
         cli_choice(cli, "pipeline") == PIPELINE_PREFETCH)
-        cli_warn(NULL, "option '--pipeline prefetch' costs what 'sdd' does as "
-                       "long as no table is cached, and none is");
+        cli_warn(NULL, "option '--pipeline prefetch' costs the same as 'sdd', "
+                       "as no table is cached");
     return 0;
 }
 
@@ -386,7 +389,7 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
         /* ERR_USAGE is for options; here the wrong value is in the plan */
         if (err->code == ERR_USAGE)
             err->code = ERR_INPUT;
-        return err_prefix(err, "%s: cost_model.name (--cost takes another)",
+        return err_prefix(err, "%s: cost_model.name (--cost sets another)",
                           cli->args[0]);
     }
     tell_doubts(*out, spec, cli);
@@ -416,8 +419,8 @@ static int check_unused(const struct cli *cli, const char *source,
     for (size_t i = 0; i < sizeof of_torchrec / sizeof *of_torchrec; i++)
         if (cli_given(cli, of_torchrec[i]))
             return err_usage(err,
-                             "option '--%s' is for plans of TorchRec's; '%s' "
-                             "says all that itself",
+                             "option '--%s' is only for TorchRec plans; '%s' "
+                             "contains this itself",
                              of_torchrec[i], source);
     return 0;
 }
@@ -451,14 +454,14 @@ static int set_cluster(struct problem *problem, struct cli *cli,
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
         (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))
-        return err_input(
-            err,
-            "the plan is of %u ranks, not of as many GPUs as the options say",
-            said.n_devices);
+        return err_input(err,
+                         "the plan has %u ranks, but the options give another "
+                         "number of GPUs",
+                         said.n_devices);
     return problem->batch
                ? 0
                : err_usage(err, "option '--batch' is needed: the plan does not "
-                                "say how many samples a step has");
+                                "give the samples of a step");
 }
 
 /* Warns that the placement of column pieces is a guess: TorchRec prints the
@@ -472,11 +475,12 @@ static void warn_guessed(const struct plan *plan, const char *source,
     while (i < plan->n_shards && !shard_cuts_columns(plan->shards[i].kind))
         i++;
     if (i < plan->n_shards)
-        cli_warn(NULL, text_say(cli->arena,
-                                "%s: which column piece of a table lies on "
-                                "which of its ranks is not printed, so it is "
-                                "a guess what of it moves and what stays",
-                                source));
+        cli_warn(
+            NULL,
+            text_say(cli->arena,
+                     "%s: the plan does not show which rank has which column "
+                     "piece of a table, so the bytes that move are a guess",
+                     source));
 }
 
 static int load_torchrec(struct plan *plan, const char *text, size_t len,
@@ -504,8 +508,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
     if (is_given && !plan_says_ranks(text)) {
         if (!cli_given(cli, "gpus"))
             return err_usage(err,
-                             "option '--gpus' is needed: '%s' does not say how "
-                             "many ranks its job has",
+                             "option '--gpus' is needed: '%s' does not give "
+                             "the number of ranks",
                              source);
         problem->cluster.n_devices = (uint32_t)cli_u64(cli, "gpus");
         if (cli_given(cli, "gpus-per-host"))
@@ -515,8 +519,9 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
     if (plan_from_torchrec(plan, text, len, source, &options, cli->arena, err))
         return -1;
     if (is_given && problem->n_tables < tables.n_tables)
-        return err_input(err, "%s: the plan places %zu tables, of %zu in '%s'",
-                         source, problem->n_tables, tables.n_tables, list);
+        return err_input(
+            err, "%s: the plan places only %zu of the %zu tables of '%s'",
+            source, problem->n_tables, tables.n_tables, list);
     if (!is_given)
         set_old_cluster(problem, cli);
     else if (set_cluster(problem, cli, err))

@@ -12,23 +12,24 @@
 
 const struct option_spec cluster_options[] = {
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
-     "the GPUs, where they are not all alike, as JSON"},
+     "JSON file that describes the GPUs if they are not all alike"},
     {"gpu", 0, OPTION_STRING, "NAME|FILE", "h100", 0, 0, NULL,
-     "GPU planned for: its memory, bandwidths and cost model"},
+     "kind of GPU, which sets memory, bandwidths and cost model"},
     {"gpus-per-host", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
-     "GPUs of one host; without it up to as many as it is sold with"},
+     "GPUs per host; default: up to as many as hosts of this GPU are sold "
+     "with"},
     {"hosts-per-domain", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
-     "hosts of one NVLink domain; without it each is by itself"},
+     "hosts per NVLink domain; default: each host is its own domain"},
     {"memory", 'm', OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
-     "memory of a GPU; without it that of the named GPU"},
+     "memory per GPU; default: that of the named GPU"},
     {"reserve", 0, OPTION_STRING, "SIZE|PERCENT", "15%", 0, 0, NULL,
-     "memory of a GPU that must stay free; 0 where weights alone count"},
+     "memory per GPU that must stay free; 0 with --memory-model weights"},
     {"intra-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL,
-     "bandwidth of a GPU in its host or domain, 10^9 bytes a second"},
+     "bandwidth of a GPU within its host or domain, in 10^9 bytes per second"},
     {"inter-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL,
-     "bandwidth of a GPU across them, 10^9 bytes a second"},
+     "bandwidth of a GPU across hosts or domains, in 10^9 bytes per second"},
     {0},
 };
 
@@ -138,7 +139,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
         return 0;
     return err_usage(err,
                      "no number of GPUs from %" PRIu64 " to %" PRIu64
-                     " is that of whole hosts with %" PRIu64 " GPUs each%s",
+                     " fills whole hosts of %" PRIu64 " GPUs each%s",
                      asked->u64, asked->last, cli_u64(cli, "gpus-per-host"),
                      asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
@@ -170,8 +171,8 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
     if (n > cluster->devices_per_host && cluster->devices_per_host == 1 &&
         !cli_value(cli, "gpus")->is_range)
         return err_usage(err,
-                         "%u GPUs are no whole number of hosts with 2 to %u "
-                         "GPUs each: option '--gpus-per-host' is needed",
+                         "%u GPUs do not fill whole hosts of 2 to %u GPUs "
+                         "each: option '--gpus-per-host' is needed",
                          n, host_size);
     return 0;
 }
@@ -245,10 +246,10 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
 
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (said[i].is_said && cli_given(cli, said[i].option))
-            return err_usage(
-                err,
-                "option '--%s' cannot stand beside '--cluster': '%s' says it",
-                said[i].option, cli_string(cli, "cluster"));
+            return err_usage(err,
+                             "option '--%s' cannot be given with '--cluster': "
+                             "'%s' already gives it",
+                             said[i].option, cli_string(cli, "cluster"));
     return 0;
 }
 
@@ -273,7 +274,7 @@ static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
         if (cluster->reserve_bytes[r] > cluster->memory_bytes[r])
             return err_set(
                 err, ERR_INPUT,
-                "%s: used is %s for gpu %u, but a GPU of kind %s has %s",
+                "%s: used is %s for GPU %u, but a GPU of kind %s has %s",
                 cli_string(cli, "cluster"),
                 TEXT_BYTES(cluster->reserve_bytes[r]), r, gpu->name,
                 TEXT_BYTES(gpu->memory_bytes));

@@ -15,18 +15,18 @@
 
 const struct option_spec training_options[] = {
     {"epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,
-     "passes over the samples; 0: as many as 20,000 steps take"},
+     "passes over the samples; 0: as many as 20,000 steps need"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
-     "seconds after which the best so far is taken; 0: none"},
+     "stop after this many seconds with the best model so far; 0: no limit"},
     {"kind", 0, OPTION_CHOICE, "KIND", "best", 0, 0,
      "best|roofline|net|roofline-net",
-     "a fitted roofline, a net, a net on a fitted roofline, or what "
-     "cross-validation finds best"},
+     "a fitted roofline, a net, a net on a fitted roofline, or the best of "
+     "them by cross-validation"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of the initial weights and of the shuffling"},
     {"force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "also a net that loses to the sum of single tables or, of retrain, was "
-     "judged by few samples"},
+     "write a net even if it is worse than the sum of single tables or, for "
+     "retrain, few samples judge it"},
     {0},
 };
 
@@ -39,20 +39,20 @@ const struct option_spec setting_options[] = {
     {"batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,
      "only samples of this batch; default: all"},
     {"since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,
-     "only samples measured then or later (UTC), 2026-11-21 or "
+     "only samples measured since this date (UTC), 2026-11-21 or "
      "2026-11-21T04:05:06Z; default: all"},
     {"disturbed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "samples of a disturbed machine count, too, for one that is never quiet"},
+     "also use samples of a disturbed machine, if it is never idle"},
     {0},
 };
 
 const struct option_spec device_options[] = {
     {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
-     "part of the device's name, where the database holds several"},
+     "part of the device's name, if the database holds several devices"},
     {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
-     "the same for the instruction set, e.g. avx512"},
+     "instruction set of the device, e.g. avx512"},
     {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
-     "the same for the CPU threads"},
+     "CPU threads of the device"},
     {0},
 };
 
@@ -120,8 +120,8 @@ int training_choose_device(struct training *training, const char *name,
         n_others += !is_same_device(&settings[i], &settings[0]);
     if (n_others)
         return err_usage(err,
-                         "a model is of one device, '%s' holds several; choose "
-                         "by --device, --isa or --threads: %s",
+                         "a model is of one device, but '%s' holds several; "
+                         "choose one with --device, --isa or --threads: %s",
                          path, list_settings(settings, n_wanted, cli));
     training->device = settings[0];
     return 0;
@@ -185,7 +185,7 @@ int training_load(struct training *training, enum store_mode mode,
         return 0;
     return err_input(
         err,
-        "the database holds no samples of %s that are asked for; it has %s",
+        "the database holds no samples of %s that match the options; it has %s",
         device_text(device, arena),
         n_settings ? list_settings(settings, n_settings, cli) : "none at all");
 }

@@ -37,13 +37,11 @@ int cluster_check_hosts(const struct cluster *cluster, struct err *err)
     uint32_t per_domain = cluster->hosts_per_domain;
 
     if (n % per_host)
-        return err_input(
-            err, "%u GPUs are no whole number of hosts with %u GPUs each", n,
-            per_host);
+        return err_input(err, "%u GPUs do not fill whole hosts of %u GPUs each",
+                         n, per_host);
     if (per_domain && n / per_host % per_domain)
         return err_input(
-            err,
-            "%u hosts are no whole number of NVLink domains with %u hosts each",
+            err, "%u hosts do not fill whole NVLink domains of %u hosts each",
             n / per_host, per_domain);
     return 0;
 }

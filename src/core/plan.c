@@ -271,7 +271,7 @@ static int check_finite(const struct plan *plan, const struct what_if *what_if,
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
         if (!isfinite(plan->devices[r].total_ms))
             return err_input(err,
-                             "cost model '%s' gives no finite cost for gpu %u",
+                             "cost model '%s' gives no finite cost for GPU %u",
                              oracle->cost.name, r);
     for (size_t i = 0; i < plan->n_shards; i++) {
         double sum = plan->shard_ms[i];
@@ -322,8 +322,8 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
             !is_cut_by_ranks(plan, i))
             return err_input(
                 err,
-                "cost model '%s' prices rows in equal blocks over all %u "
-                "devices or the %u of one %s only (table '%s')",
+                "cost model '%s' prices row cuts only in equal blocks over all "
+                "%u GPUs or the %u of one %s (table '%s')",
                 oracle->cost.name, cluster->n_devices, cluster_group(cluster),
                 cluster_group_name(cluster), name);
     }

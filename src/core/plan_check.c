@@ -71,11 +71,10 @@ static int check_table(const struct problem *problem, size_t idx,
         return err_input(err, "table '%.80s' has no columns", table->name);
     if (table->device >= 0 &&
         (uint64_t)table->device >= problem->cluster.n_devices)
-        return err_input(err,
-                         "table '%.80s' is pinned to device %" PRId64
-                         ", but there are %u devices",
-                         table->name, table->device,
-                         problem->cluster.n_devices);
+        return err_input(
+            err,
+            "table '%.80s' is pinned to GPU %" PRId64 ", but there are %u GPUs",
+            table->name, table->device, problem->cluster.n_devices);
     if (table->row_overhead_bytes > TABLE_MAX_ROW_OVERHEAD)
         return err_input(
             err, "table '%.80s': row_overhead_bytes %g is above %g",
@@ -130,15 +129,15 @@ static bool is_bandwidth(double gbps)
 static int check_problem(const struct problem *problem, struct err *err)
 {
     if (!problem->cluster.n_devices)
-        return err_input(err, "the cluster has no devices");
+        return err_input(err, "the cluster has no GPUs");
     if (!problem->cluster.devices_per_host)
-        return err_input(err, "the cluster has no devices per host");
+        return err_input(err, "the cluster has no GPUs per host");
     if (cluster_check_hosts(&problem->cluster, err))
         return -1;
     if (!is_bandwidth(problem->cluster.intra_gbps) ||
         !is_bandwidth(problem->cluster.inter_gbps))
         return err_input(
-            err, "the cluster has a bandwidth that is not in %g to %.17g GB/s",
+            err, "a bandwidth of the cluster is outside %g to %.17g GB/s",
             CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS);
     if (!problem->batch)
         return err_input(err, "the batch is empty");
@@ -166,9 +165,9 @@ static int check_shards(const struct plan *plan, struct err *err)
                 shard->table, problem->n_tables);
         table = &problem->tables[shard->table];
         if (shard->device >= problem->cluster.n_devices)
-            return err_input(
-                err, "shards[%zu].device is %u, but there are %u devices", i,
-                shard->device, problem->cluster.n_devices);
+            return err_input(err,
+                             "shards[%zu].device is %u, but there are %u GPUs",
+                             i, shard->device, problem->cluster.n_devices);
         if (shard->row_begin >= shard->row_end ||
             shard->row_end > table->num_embeddings)
             return err_input(err,
@@ -241,7 +240,7 @@ static int check_groups(const struct plan *plan,
             a->device != b->device)
             rc = err_input(err,
                            "tables '%.80s' and '%.80s' of group '%.80s' are on "
-                           "devices %u and %u",
+                           "GPUs %u and %u",
                            tables[a->table].name, tables[b->table].name,
                            members[i].name, a->device, b->device);
     }
@@ -381,8 +380,8 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
                    text_from_bytes(need, (double)items->item[i]));
     rc = err_set(
         err, ERR_NO_PLAN,
-        "device %u needs %s, %s more than it has: %s; the largest item is %s",
-        r, text_from_bytes(need, (double)items->total),
+        "GPU %u needs %s, %s more than it has: %s; the largest item is %s", r,
+        text_from_bytes(need, (double)items->total),
         text_from_bytes(excess, (double)(items->total - have)), parts.data,
         memory_item_names[memory_largest(items)]);
     err->shortage = (struct shortage){.subject = "device",
@@ -483,21 +482,21 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
         if (isnan(fmin(fmin(parts[0], parts[1]),
                        fmin(parts[2], device->total_ms))))
             return 0;
-        return err_input(err, "device %u has a cost, but the plan has no total",
+        return err_input(err, "GPU %u has a cost, but the plan has no total",
                          r);
     }
     if (isnan(sum) || isnan(device->total_ms))
-        return err_input(err,
-                         "device %u lacks a cost, but the plan has a total", r);
+        return err_input(err, "GPU %u has no cost, but the plan has a total",
+                         r);
     for (size_t i = 0; i < 3; i++)
         if (!isfinite(parts[i]) || parts[i] < -plan->total_ms)
-            return err_input(err, "device %u: a cost of %g ms is not a time", r,
-                             parts[i]);
+            return err_input(err, "GPU %u: a cost of %g ms is not a valid time",
+                             r, parts[i]);
     if (!(fabs(sum - device->total_ms) <= COST_TOLERANCE * fabs(sum)))
         return err_input(
             err,
-            "device %u: its total is %.9g ms, but its parts add up to %.9g ms",
-            r, device->total_ms, sum);
+            "GPU %u: its total is %.9g ms, but its parts add up to %.9g ms", r,
+            device->total_ms, sum);
     return 0;
 }
 
@@ -508,16 +507,16 @@ static int check_costs(const struct plan *plan, struct err *err)
     /* If the plan has shard_ms or bound_ms, they must be finite, too. */
     for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 || isinf(plan->shard_ms[i]))
-            return err_input(
-                err, "shards[%zu] has a cost of %g ms, which is no time", i,
-                plan->shard_ms[i]);
+            return err_input(err,
+                             "shards[%zu]: a cost of %g ms is not a valid time",
+                             i, plan->shard_ms[i]);
     if (plan->bound_ms < 0 || isinf(plan->bound_ms))
-        return err_input(err, "the lower bound of %g ms is not a time",
+        return err_input(err, "the lower bound of %g ms is not a valid time",
                          plan->bound_ms);
     if (!plan->devices)
         return 0;
     if (isinf(plan->total_ms) || plan->total_ms < 0)
-        return err_input(err, "the plan's total of %g ms is not a time",
+        return err_input(err, "the plan's total of %g ms is not a valid time",
                          plan->total_ms);
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
         if (check_device_cost(plan, r, err))
@@ -528,8 +527,8 @@ static int check_costs(const struct plan *plan, struct err *err)
         return 0;
     if (fabs(slowest - plan->total_ms) > COST_TOLERANCE * fabs(slowest))
         return err_input(err,
-                         "the plan's total is %.9g ms, but its slowest device "
-                         "or host takes %.9g ms",
+                         "the plan's total is %.9g ms, but its slowest GPU or "
+                         "host takes %.9g ms",
                          plan->total_ms, slowest);
     if (plan->bound_ms > plan->total_ms * (1 + COST_TOLERANCE))
         return err_input(

@@ -67,13 +67,13 @@ static int bad_tiling(const struct judged *judged, const struct corner *point,
             return err_input(
                 err,
                 "table '%.80s': row %" PRIu64
-                ", column %u is held twice, on device %u and on device %u",
+                ", column %u is in two shards, on GPU %u and on GPU %u",
                 name, point->row, point->col, holder->device, shard->device);
         holder = shard;
     }
-    return err_input(
-        err, "table '%.80s': row %" PRIu64 ", column %u is held by no shard",
-        name, point->row, point->col);
+    return err_input(err,
+                     "table '%.80s': row %" PRIu64 ", column %u is in no shard",
+                     name, point->row, point->col);
 }
 
 static int check_tiling(const struct judged *judged, struct err *err)
@@ -135,8 +135,7 @@ static int check_replicas(const struct judged *judged, struct err *err)
             end++;
         if (end - begin != 1)
             return err_input(
-                err,
-                "table '%.80s' is replicated, but device %u has %zu copies",
+                err, "table '%.80s' is replicated, but GPU %u has %zu copies",
                 table->name, r, end - begin);
     }
     return 0;
@@ -183,12 +182,10 @@ static int check_rows_over(const struct judged *judged, enum shard_kind kind,
 
         if (!shard_row_ranks(&judged->plan->problem, block) ||
             (over_all ? pos : pos % host) || block->device != pos + i)
-            return err_input(err,
-                             "table '%.80s' may be cut by rows over %s alone, "
-                             "in their order",
-                             table->name,
-                             over_all ? "all devices"
-                                      : "the devices of one host");
+            return err_input(
+                err,
+                "table '%.80s' may be cut by rows only over %s, in their order",
+                table->name, over_all ? "all GPUs" : "the GPUs of one host");
     }
     return 0;
 }
@@ -206,26 +203,26 @@ static int check_constraints(const struct judged *judged, struct err *err)
 
         if (width < table->dim && width % TABLE_COLUMN_STEP)
             return err_input(err,
-                             "shards[%zu] cuts %u columns from table '%.80s', "
-                             "which is no multiple of %u",
+                             "shards[%zu] holds %u columns of table '%.80s', "
+                             "not a multiple of %u",
                              idx_of(judged, i), width, table->name,
                              TABLE_COLUMN_STEP);
         if (width < table->dim && width < table->min_width)
             return err_input(err,
-                             "shards[%zu] cuts %u columns from table '%.80s', "
+                             "shards[%zu] holds %u columns of table '%.80s', "
                              "whose min_width is %u",
                              idx_of(judged, i), width, table->name,
                              table->min_width);
         if (table->device >= 0 && shard->device != (uint64_t)table->device)
             return err_input(err,
-                             "table '%.80s' is pinned to device %" PRId64
-                             ", but shards[%zu] is on device %u",
+                             "table '%.80s' is pinned to GPU %" PRId64
+                             ", but shards[%zu] is on GPU %u",
                              table->name, table->device, idx_of(judged, i),
                              shard->device);
         if (table->group && shard->device != first)
             return err_input(err,
-                             "table '%.80s' of group '%.80s' is on devices %u "
-                             "and %u, but a group stays on one",
+                             "table '%.80s' of group '%.80s' is on GPUs %u and "
+                             "%u, but a group stays on one GPU",
                              table->name, table->group, first, shard->device);
     }
     return 0;

@@ -121,7 +121,7 @@ int profile_add(struct profile *profile, const int64_t *ids, size_t n,
     }
     for (size_t i = 0; i < n && largest >= n_rows; i++)
         if ((uint64_t)ids[i] >= n_rows)
-            return err_input(err, "id %" PRId64 " is none of 0 to %" PRIu64,
+            return err_input(err, "id %" PRId64 " is outside 0 to %" PRIu64,
                              ids[i], n_rows - 1);
     profile->n_ids += n;
     profile->end_row = max_u64(profile->end_row, largest + 1);

@@ -35,11 +35,10 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
     assert(n_ranks);
     if (world->size > 1) {
         if (n_ranks != world->size)
-            return err_usage(
-                err,
-                "%u processes were started for %u ranks: start as many as "
-                "there are ranks, or one alone that is every rank",
-                world->size, n_ranks);
+            return err_usage(err,
+                             "%u processes were started for %u ranks: start "
+                             "one per rank, or a single one for all ranks",
+                             world->size, n_ranks);
         if (device->kind == DEVICE_CUDA)
             return comm_open_nccl(out, &shape, err);
         shape.kind = world->ops->kind;

@@ -63,7 +63,7 @@ static int nccl_start(struct comm *comm, const struct comm_block *blocks,
         nccl_check(nccl, nccl->comm_get_async_error(self->comm, &status),
                    "ncclCommGetAsyncError", err))
         return -1;
-    return nccl_check(nccl, status, "an earlier exchange", err);
+    return nccl_check(nccl, status, "an earlier all-to-all", err);
 }
 
 /* Facts about a process. Each process sends them to all others before NCCL
@@ -92,8 +92,8 @@ static int check_peers(struct comm_nccl *self, struct err *err)
             if (!memcmp(all[a].identity, all[b].identity, sizeof own.identity))
                 rc = err_set(err, ERR_DEVICE,
                              "ranks %u and %u would share one GPU: start no "
-                             "more processes than a host has GPUs, or one "
-                             "process alone, which is every rank",
+                             "more processes than a host has GPUs, or a single "
+                             "one for all ranks",
                              b, a);
     if (!rc && own.lacks_nccl) {
         *err = lacking;

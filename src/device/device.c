@@ -92,7 +92,8 @@ uint64_t device_free_bytes(const struct device *device)
 
 int device_is_full(const struct device *device, size_t n_bytes, struct err *err)
 {
-    return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s are free",
+    return err_set(err, ERR_DEVICE,
+                   "cannot allocate %s on '%s': only %s are free",
                    TEXT_BYTES(n_bytes), device->facts.name,
                    TEXT_BYTES(device_free_bytes(device)));
 }

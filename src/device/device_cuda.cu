@@ -457,7 +457,7 @@ static int find_gpu(unsigned ordinal, struct err *err)
     if (status == cudaSuccess && ordinal < (unsigned)n)
         return 0;
     if (status == cudaSuccess)
-        return err_set(err, ERR_DEVICE, "this machine has %d", n);
+        return err_set(err, ERR_DEVICE, "this machine has only %d", n);
     cudaGetLastError();
     if (status != cudaErrorInsufficientDriver)
         return err_set(err, ERR_DEVICE, "%s", cudaGetErrorString(status));
@@ -465,15 +465,14 @@ static int find_gpu(unsigned ordinal, struct err *err)
     cudaRuntimeGetVersion(&runtime);
     if (!driver)
         return err_set(err, ERR_DEVICE,
-                       "this machine has no NVIDIA driver that works");
+                       "this machine has no working NVIDIA driver");
     /* The GPU's driver is older than the CUDA version with which this program
      * was built. */
-    return err_set(err, ERR_DEVICE,
-                   "its driver is made for CUDA up to %d.%d and this program "
-                   "for %d.%d: take a newer driver, or build with a CUDA "
-                   "toolkit that is no newer",
-                   driver / 1000, driver % 1000 / 10, runtime / 1000,
-                   runtime % 1000 / 10);
+    return err_set(
+        err, ERR_DEVICE,
+        "its driver supports CUDA up to %d.%d, but this program needs %d.%d: "
+        "install a newer driver, or build with an older CUDA toolkit",
+        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
 int device_open_cuda(struct device **out, unsigned ordinal, unsigned n_threads,

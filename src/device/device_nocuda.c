@@ -11,7 +11,7 @@ int device_open_cuda(struct device **out, unsigned ordinal, unsigned n_threads,
 {
     (void)out, (void)n_threads;
     return err_set(err, ERR_DEVICE,
-                   "cannot open GPU %u: this build has no CUDA body (build "
+                   "cannot open GPU %u: this build has no CUDA support (build "
                    "with CUDA=1)",
                    ordinal);
 }

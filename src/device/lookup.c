@@ -36,9 +36,9 @@ static int check_shape(struct lookup *shape, struct err *err)
 
     assert(is_optimizer(shape->optimizer) && is_precision(shape->output));
     if (shape->max_lookups > UINT32_MAX)
-        return err_input(err,
-                         "%llu look-ups a batch cannot be executed, %u can",
-                         (unsigned long long)shape->max_lookups, UINT32_MAX);
+        return err_input(
+            err, "%llu lookups a batch are too many, at most %u can be run",
+            (unsigned long long)shape->max_lookups, UINT32_MAX);
     for (uint32_t i = 0; i < shape->n_tables; i++) {
         out_dim += shape->tables[i].dim;
         shape->max_dim =

@@ -137,8 +137,8 @@ int lookup_classes_place(struct lookup_classes *classes, uint32_t batch,
     } while (n_blocks < min_blocks && longest);
     if (n_blocks > INT32_MAX)
         return err_input(err,
-                         "a batch of %u bags a table needs more blocks of "
-                         "threads than a GPU starts at once",
+                         "a batch of %u bags per table needs more thread "
+                         "blocks than a GPU can launch at once",
                          batch);
     classes->n_blocks = (uint32_t)n_blocks;
     return 0;

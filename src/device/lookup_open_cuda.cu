@@ -6,21 +6,23 @@ static int check_shape(const struct lookup *shape, struct err *err)
 {
     for (uint32_t t = 0; t < shape->n_tables; t++)
         if (shape->tables[t].dim > LOOKUP_CUDA_MAX_DIM)
-            return err_input(
-                err,
-                "table %u: dim %u cannot be executed on a GPU, up to %u can", t,
-                shape->tables[t].dim, LOOKUP_CUDA_MAX_DIM);
+            return err_input(err,
+                             "table %u: dim %u is too large for a GPU, at most "
+                             "%u can be run",
+                             t, shape->tables[t].dim, LOOKUP_CUDA_MAX_DIM);
     if (shape->out_dim > UINT32_MAX / sizeof(float))
-        return err_input(err, "%u output columns cannot be executed on a GPU",
+        return err_input(err, "%u output columns are too many for a GPU",
                          shape->out_dim);
     if (shape->max_lookups > LOOKUP_SPAN_MAX)
-        return err_input(
-            err, "%llu look-ups a batch cannot be executed on a GPU, %u can",
-            (unsigned long long)shape->max_lookups, LOOKUP_SPAN_MAX);
+        return err_input(err,
+                         "%llu lookups a batch are too many for a GPU, at most "
+                         "%u can be run",
+                         (unsigned long long)shape->max_lookups,
+                         LOOKUP_SPAN_MAX);
     if ((uint64_t)shape->n_tables * shape->batch > UINT32_MAX)
         return err_input(err,
-                         "%u tables of %u bags each cannot be executed on a "
-                         "GPU, %u bags can",
+                         "%u tables of %u bags each are too many for a GPU, at "
+                         "most %u bags can be run",
                          shape->n_tables, shape->batch, UINT32_MAX);
     return 0;
 }

@@ -28,18 +28,17 @@ int nccl_load(struct nccl *nccl, const char *library, struct err *err)
     *nccl = (struct nccl){0};
     nccl->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!nccl->library)
-        return err_set(err, ERR_DEVICE,
-                       "GPUs of several processes talk through NCCL, which "
-                       "cannot be loaded: %s",
-                       dlerror());
+        return err_set(
+            err, ERR_DEVICE,
+            "cannot load NCCL, which GPUs of several processes need: %s",
+            dlerror());
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *address = dlsym(nccl->library, functions[i].name);
 
         if (!address) {
             nccl_unload(nccl);
             return err_set(err, ERR_DEVICE,
-                           "'%s' lacks '%s': it is no NCCL of version 2.13 or "
-                           "later",
+                           "'%s' lacks '%s': it is not NCCL 2.13 or later",
                            library, functions[i].name);
         }
         memcpy((char *)nccl + functions[i].offset, &address, sizeof address);

@@ -344,10 +344,9 @@ int world_fork(struct world **out, uint32_t n, struct err *err)
     assert(n > 1 && n <= WORLD_MAX_FORKS);
     *out = NULL;
     if (world_launched_size() > 1)
-        return err_usage(err,
-                         "a launcher started %u processes already, each of "
-                         "which is one rank",
-                         world_launched_size());
+        return err_usage(
+            err, "a launcher already started %u processes, one per rank",
+            world_launched_size());
     self = make_rings(n, err);
     if (!self)
         return -1;

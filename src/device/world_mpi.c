@@ -202,11 +202,11 @@ static int find_place(struct world_mpi *mpi, uint32_t launched, struct err *err)
         MPI_CALL(MPI_Comm_size(mpi->comm, &size), err))
         return -1;
     if ((uint32_t)size != launched)
-        return err_usage(
-            err,
-            "%u processes were started, but MPI connects only %d of them: the "
-            "launcher is not that of this MPI (with srun, try '--mpi=pmix')",
-            launched, size);
+        return err_usage(err,
+                         "%u processes were started, but MPI connects only %d "
+                         "of them: the launcher does not belong to this MPI "
+                         "(with srun, try '--mpi=pmix')",
+                         launched, size);
     mpi->base.rank = (uint32_t)rank;
     mpi->base.size = (uint32_t)size;
     return find_hosts(&mpi->base, err);

@@ -225,8 +225,8 @@ static void print_host(const struct comparison *comparison, struct buf *out)
 
         if (ours->valid && step_waits_for_host(&ours->cost, ours->total_ms)) {
             buf_printf(out,
-                       "where ours takes %.3f ms it waits for the host, which "
-                       "queues a step: '--host-ms 0' compares what GPUs take\n",
+                       "our step of %.3f ms waits for the host, which queues "
+                       "it: '--host-ms 0' compares the times of the GPUs\n",
                        ours->cost.host_ms);
             return;
         }
@@ -258,23 +258,24 @@ void compare_print(const struct comparison *comparison, struct buf *out)
         for (size_t p = 0; p < comparison->n_planners; p++)
             figures_row(figures_of(&entries[p]), &entries[p], out);
         print_parts(comparison, out);
-        buf_printf(
-            out, "\nparts are those of the slowest GPU in each; fwd comm "
-                 "holds waiting; max/mean is of compute + bwd comm\n"
-                 "+- %%: nine in ten ratios are known that well; significant: "
-                 "farther from 1 than that\n");
+        buf_printf(out,
+                   "\n"
+                   "parts: each of the GPU that is slowest in it; fwd comm "
+                   "includes waiting; max/mean: of compute + bwd comm\n"
+                   "+- %%: error of the ratio, not exceeded by nine in ten; "
+                   "significant: the ratio differs from 1 by more\n");
         cost_print_outside(&ours->cost, out);
     } else {
         FIGURES_TABLE(mean_figures, comparison->means, comparison->n_planners,
                       out);
-        buf_printf(
-            out,
-            "\nx ours: mean of total over ours, on the tasks that both "
-            "solved; common ms: mean total on the %zu tasks solved by all "
-            "planners that solved any; search ms: mean of all tasks; signif.: "
-            "tasks on which our gain is beyond its error; cut: cut short by "
-            "time or an interrupt\n",
-            comparison->n_common);
+        buf_printf(out,
+                   "\n"
+                   "x ours: mean ratio of the total to ours, on the tasks that "
+                   "both solved; common ms: mean total on the %zu tasks solved "
+                   "by all planners that solved any; search ms: mean of all "
+                   "tasks; signif.: tasks on which our gain exceeds its error; "
+                   "cut: tasks cut short by time or an interrupt\n",
+                   comparison->n_common);
     }
     print_host(comparison, out);
 }

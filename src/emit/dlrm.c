@@ -192,7 +192,7 @@ static json_t *words_of_job(const struct plan *plan,
 
     if (features->n_rounded)
         buf_printf(&notes,
-                   "# DLRM takes whole numbers of look-ups >= 1: those of %zu "
+                   "# DLRM takes whole numbers of lookups >= 1: those of %zu "
                    "tables are rounded.\n",
                    features->n_rounded);
     if (problem->batch % n_gpus)

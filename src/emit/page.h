@@ -19,9 +19,9 @@
  * if the page cannot draw the document. */
 const char *page_kind(const json_t *content);
 /* Names of all kinds of documents, as one phrase for messages. */
-#define PAGE_KINDS                                                            \
-    "a plan, nor what compare, diff, eval, record, run or plan over a range " \
-    "print with --json, nor a trace of plan"
+#define PAGE_KINDS                                                           \
+    "a plan, nor --json output of compare, diff, eval, record, run or plan " \
+    "over a range, nor a trace of plan"
 
 /*
  * Replaces the shards in a plan's content by `pieces`, a list of {table, kind,

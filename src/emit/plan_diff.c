@@ -65,8 +65,8 @@ static void print_gain(const struct plan_diff *diff, struct buf *out)
     double ratio = after_ms / before_ms, error = gain_error(diff);
 
     if (!plan_diff_is_priced(diff)) {
-        buf_printf(out, "step    not compared: no one cost model has priced "
-                        "both plans; --cost does\n");
+        buf_printf(out, "step    not compared: no cost model has priced both "
+                        "plans; use --cost\n");
         return;
     }
     buf_printf(out, "step    %+.4f ms", after_ms - before_ms);

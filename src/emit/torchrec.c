@@ -86,14 +86,14 @@ static int add_rows(struct plan_entry *entry, const struct shard *pieces,
     if (n_local == n_ranks)
         return err_input(err,
                          "table '%s': TorchRec cuts rows only into equal "
-                         "blocks in the order of the ranks, over all %u",
+                         "blocks in the order of the ranks, over all %u ranks",
                          entry->table->name, n_ranks);
     if (!add_blocks(entry, pieces, n, pieces[0].device / n_local * n_local,
                     n_local))
         return err_input(
             err,
             "table '%s': TorchRec cuts rows only into equal blocks in the "
-            "order of the ranks, over all %u or over the %u of one %s",
+            "order of the ranks, over all %u ranks or over the %u of one %s",
             entry->table->name, n_ranks, n_local,
             cluster_group_name(entry->cluster));
     return 0;
@@ -167,11 +167,11 @@ static int check_table(const json_t *module, const struct table *table,
 {
     if (!*name || strchr(name, '.') || table->name[0] == '.')
         return err_input(err,
-                         "table '%s': TorchRec has a name without a dot for "
-                         "each, before which a module's may stand, not '%s'",
+                         "table '%s': TorchRec needs a table name without a "
+                         "dot, after a module's name if there is one, not '%s'",
                          table->name, name);
     if (json_object_get(module, name))
-        return err_input(err, "table '%s' is not the first '%s' of its module",
+        return err_input(err, "table '%s' is the second '%s' of its module",
                          table->name, name);
     if (table->num_embeddings <= INT64_MAX)
         return 0;
@@ -198,11 +198,10 @@ static int check_widths(const struct plan_entry *entry,
                            "take multiples of %u",
                            entry->table->name, width, TABLE_COLUMN_STEP);
         else if (widths[rank] && widths[rank] != width)
-            rc = err_input(
-                err,
-                "table '%s' has pieces of %u and of %u columns on rank %u, but "
-                "TorchRec takes those of one rank to be of one width",
-                entry->table->name, widths[rank], width, rank);
+            rc = err_input(err,
+                           "table '%s' has pieces of %u and of %u columns on "
+                           "rank %u, but TorchRec needs equal widths on a rank",
+                           entry->table->name, widths[rank], width, rank);
         widths[rank] = width;
     }
     mem_free(widths);
@@ -547,8 +546,8 @@ static int print_constraints(const struct plan *plan,
 
         if (json_object_get(root, key))
             rc = err_input(err,
-                           "table '%s' is not the first '%s', and constraints "
-                           "know no modules",
+                           "table '%s' is the second '%s', and constraints do "
+                           "not distinguish modules",
                            table->name, key);
         else
             json_object_set_new(

@@ -202,14 +202,14 @@ static const char *basis_of(const struct exec_result *result,
                             const struct plan *plan, struct arena *arena)
 {
     if (result->comm == EXEC_COMM_ABSENT)
-        return "none: one GPU is every rank, and the plan has no predicted "
+        return "none: one GPU runs all ranks, and the plan has no predicted "
                "costs";
     if (result->comm == EXEC_COMM_MODELLED)
         return arena_printf(
             arena,
-            "modelled, not measured: one GPU is every rank, so input and "
-            "exchanges take what %s predicts (%s); waiting computed from the "
-            "ranks' own times",
+            "predicted, not measured: one GPU runs all ranks, so input and "
+            "exchanges take the time that %s predicts (%s); waiting computed "
+            "from the ranks' own times",
             plan->cost.name ? plan->cost.name : "the plan",
             plan->cost.comm ? plan->cost.comm : "of unknown origin");
     if (result->n_processes == 1)

@@ -46,8 +46,8 @@ static void print_world(const struct exec_report *run, struct buf *out)
                    result->n_hosts == 1 ? "host" : "hosts", result->comm_kind);
     if (result->n_turns > 1)
         buf_printf(out,
-                   "weights came into memory in %u turns: they do not "
-                   "fit together\n",
+                   "weights were loaded in %u turns: they do not fit in memory "
+                   "together\n",
                    result->n_turns);
 }
 
@@ -194,14 +194,14 @@ static void print_chunks(const struct exec_report *run, struct buf *out)
         return;
     if (run->result->n_processes == 1) {
         buf_printf(out,
-                   "look-ups and their exchange: in %u chunks, which one "
-                   "process does not time\n",
+                   "lookups and their exchange: in %u chunks, which are timed "
+                   "only with several processes\n",
                    n);
         return;
     }
     buf_printf(out,
-               "look-ups and their exchange: %.3f ms in one part, %.3f "
-               "ms in %u chunks, gain %.1f %%",
+               "lookups and their exchange: %.3f ms in one part, %.3f ms in %u "
+               "chunks, gain %.1f %%",
                in_chunks[0].median_ms, in_chunks[1].median_ms, n,
                100 * measured_gain(run));
     if (!isnan(predicted_gain(run)))
@@ -216,8 +216,8 @@ static void print_job(const struct exec_report *run, struct buf *out)
     buf_printf(out, "step: ");
     job_describe(job, out);
     if (job->pipeline != PIPELINE_NONE)
-        buf_printf(out, "; phases were measured one behind the other, what "
-                        "runs beside what is the model's");
+        buf_printf(out, "; phases were measured one after the other, and their "
+                        "overlap is predicted");
     buf_printf(out, "\n");
 }
 
@@ -231,7 +231,7 @@ static void print_step(const struct exec_report *run, struct buf *out)
                    "%.3f, p90 %.3f)%s\n",
                    step->median_ms, step->p10_ms, step->p90_ms,
                    is_oversubscribed(run)
-                       ? "; they share fewer processors than they have threads"
+                       ? "; they have more threads than there are processors"
                        : "");
 }
 
@@ -250,12 +250,12 @@ static void print_ids(const struct exec_report *run, struct buf *out)
 
     if (has_gpu_ids(run))
         buf_printf(out,
-                   "exchange of ids alone: %.3f ms measured (p10 %.3f, "
-                   "p90 %.3f); the input is %s\n",
+                   "exchange of ids alone: %.3f ms measured (p10 %.3f, p90 "
+                   "%.3f); the input above is %s\n",
                    ids->median_ms, ids->p10_ms, ids->p90_ms,
                    plan_is_priced(run->plan) && plan_has_parts(run->plan)
                        ? "as predicted"
-                       : "no more than that, as none was predicted");
+                       : "this exchange, as none was predicted");
 }
 
 static void print_check(const struct exec_report *run, struct buf *out)

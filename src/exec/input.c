@@ -225,11 +225,10 @@ static void check_piece(const struct input *input, const struct piece *piece,
         (memcmp(bags->offsets, drawn.offsets,
                 (group->n_bags + (size_t)1) * sizeof(uint64_t)) != 0 ||
          memcmp(bags->indices, drawn.indices, n * sizeof(uint32_t)) != 0))
-        snprintf(
-            failure, 400,
-            "table '%s': the ids that came to GPU %u are not those that it "
-            "looks up",
-            piece->table->name, group->rank);
+        snprintf(failure, 400,
+                 "table '%s': the ids that GPU %u received are not the ids "
+                 "that it looks up",
+                 piece->table->name, group->rank);
     bags_release(&drawn);
 }
 

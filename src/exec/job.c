@@ -289,8 +289,7 @@ int job_times_init(struct job_times *job, const struct plan *plan,
 
     *job = (struct job_times){.n_ranks = grid.n_ranks};
     if (!rc && grid.n_steps <= n_warm_up)
-        rc = err_input(err,
-                       "%zu steps, of which none is left after %zu of warm-up",
+        rc = err_input(err, "%zu steps, but none is left after %zu of warm-up",
                        grid.n_steps, n_warm_up);
     for (uint32_t r = 0; !rc && r < grid.n_ranks; r++)
         if (!rank_is_there(&grid, n_warm_up, r))

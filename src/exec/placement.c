@@ -205,7 +205,7 @@ static const char *unknown_of_table(const struct table *table, uint64_t batch,
     if (table->output == OUTPUT_SEQUENCE)
         return "sequence output";
     if (n != floor(n))
-        return arena_printf(arena, "num_outputs %g, no whole number,", n);
+        return arena_printf(arena, "num_outputs %g, not a whole number,", n);
     if (!(n > 0) && pooling > 0)
         return arena_printf(arena, "num_outputs 0 with pooling_factor %g",
                             pooling);
@@ -216,8 +216,8 @@ static const char *unknown_of_table(const struct table *table, uint64_t batch,
                             n, batch);
     if (pooling * (double)batch > UINT32_MAX)
         return arena_printf(arena,
-                            "pooling_factor %g at batch %" PRIu64 " is more "
-                            "than 2^32 - 1 look-ups a step, which",
+                            "pooling_factor %g at batch %" PRIu64
+                            " is more than 2^32 - 1 lookups a step, which",
                             pooling, batch);
     if (table->precision != PRECISION_FP32 &&
         table->precision != PRECISION_FP16)
@@ -250,10 +250,10 @@ static int check_tables(const struct plan *plan, struct arena *arena,
         table = &tables[plan->shards[i].table];
         if (width % 4)
             unknown = arena_printf(
-                arena, "a piece %" PRIu32 " columns wide, no multiple of 4,",
+                arena, "a piece of %" PRIu32 " columns, not a multiple of 4,",
                 width);
     }
-    return unknown ? err_input(err, "table '%s': %s is not executed yet",
+    return unknown ? err_input(err, "table '%s': %s is not supported yet",
                                table->name, unknown)
                    : 0;
 }
@@ -272,13 +272,12 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
         const struct table **own = &last[shard->device];
 
         if (*own && table->optimizer != (*own)->optimizer)
-            return err_input(err,
-                             "device %" PRIu32 " holds '%s' with %s and '%s' "
-                             "with %s: two optimizers on a device are not "
-                             "executed yet",
-                             shard->device, (*own)->name,
-                             optimizer_names[(*own)->optimizer], table->name,
-                             optimizer_names[table->optimizer]);
+            return err_input(
+                err,
+                "GPU %" PRIu32 " holds '%s' with %s and '%s' with %s: two "
+                "optimizers on one GPU are not supported yet",
+                shard->device, (*own)->name, optimizer_names[(*own)->optimizer],
+                table->name, optimizer_names[table->optimizer]);
         *own = table;
     }
     return 0;
@@ -300,11 +299,11 @@ static int count_samples(uint64_t *n_samples, const struct plan *plan,
     for (size_t t = 1; t < problem->n_tables; t++)
         if (problem->tables[t].dedup < share ||
             problem->tables[t].dedup > share)
-            return err_input(
-                err,
-                "table '%s': dedup %g, where another has %g, is not "
-                "executed yet",
-                problem->tables[t].name, problem->tables[t].dedup, share);
+            return err_input(err,
+                             "table '%s': dedup %g, while another table has "
+                             "%g, is not supported yet",
+                             problem->tables[t].name, problem->tables[t].dedup,
+                             share);
     *n_samples = (uint64_t)ceil(share * (double)problem->batch);
     return 0;
 }
@@ -321,8 +320,8 @@ int placement_init(struct placement *placement, const struct plan *plan,
     assert(scale_rows > 0 && scale_rows <= 1);
     if (!batch || batch > UINT32_MAX)
         return err_input(err,
-                         "batch %" PRIu64 " is not executed yet, only 1 to "
-                         "2^32 - 1 samples are",
+                         "batch %" PRIu64
+                         " is not supported yet, only 1 to 2^32 - 1 samples",
                          batch);
     if (check_tables(plan, arena, err) || check_optimizers(plan, arena, err) ||
         count_samples(&n_samples, plan, err))

@@ -172,9 +172,9 @@ static int check_rows(const struct placement *placement, struct err *err)
 
         if (placement->table_rows[t] >= UINT32_MAX)
             return err_set(err, ERR_DEVICE,
-                           "table '%s': %" PRIu64 " rows are more than the "
-                           "executor takes, 2^32 - 2; --scale-rows %g or less "
-                           "fits",
+                           "table '%s': %" PRIu64
+                           " rows are more than the 2^32 - 2 that can be run; "
+                           "--scale-rows %g or less fits",
                            table->name, placement->table_rows[t],
                            round_down((double)(UINT32_MAX - 1) /
                                       (double)table->num_embeddings));
@@ -223,13 +223,13 @@ int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
     scale =
         placement->scale_rows * (usable - need.batch_bytes) / need.rows_bytes;
     if (!(scale > 0))
-        return err_set(err, ERR_DEVICE,
-                       "running the plan takes %s of memory and %s can be "
-                       "used; its batch alone does not fit, whatever "
-                       "--scale-rows is",
-                       needed, available);
+        return err_set(
+            err, ERR_DEVICE,
+            "running the plan takes %s of memory, but only %s can be used; its "
+            "batch alone does not fit, so --scale-rows cannot help",
+            needed, available);
     return err_set(err, ERR_DEVICE,
-                   "running the plan takes %s of memory and %s can be used; "
-                   "--scale-rows %g or less fits",
+                   "running the plan takes %s of memory, but only %s can be "
+                   "used; --scale-rows %g or less fits",
                    needed, available, round_down(scale));
 }

@@ -122,10 +122,10 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
         return -1;
     for (uint32_t g = 0; place_has(place, "memory") && g < n; g++) {
         if (!memory[g])
-            return place_error(place, err, "memory is 0 for gpu %u", g);
+            return place_error(place, err, "memory is 0 for GPU %u", g);
         if (used[g] > memory[g])
             return place_error(place, err,
-                               "used is %s for gpu %u, which has %s",
+                               "used is %s for GPU %u, which has %s",
                                TEXT_BYTES(used[g]), g, TEXT_BYTES(memory[g]));
     }
     return 0;
@@ -151,12 +151,13 @@ static int add_host(const struct cluster_reader *reader, size_t idx,
         return -1;
     if (idx && host.gpus != cluster->devices_per_host)
         return place_error(&place, err,
-                           "gpus is %u, but was %u before: hosts with "
-                           "different numbers of gpus cannot be planned for",
+                           "gpus is %u, but was %u before: all hosts must have "
+                           "the same number of GPUs",
                            host.gpus, cluster->devices_per_host);
     n = (uint64_t)host.count * host.gpus;
     if (cluster->n_devices + n > CLUSTER_MAX_GPUS)
-        return place_error(&place, err, "gpus come to more than %d up to here",
+        return place_error(&place, err,
+                           "gpus: the hosts up to here have more than %d GPUs",
                            CLUSTER_MAX_GPUS);
     if (read_host_memory(memory, used, host.gpus, &place, err))
         return -1;
@@ -175,9 +176,10 @@ static int read_cluster(struct cluster_reader *reader, struct err *err)
     const struct json_place *root = &reader->root;
 
     if (!json_is_object(root->object))
-        return err_input(
-            err, "%s:1: a list; a cluster is an object with a member 'hosts'",
-            root->source);
+        return err_input(err,
+                         "%s:1: the file must be an object with a member "
+                         "'hosts', not a list",
+                         root->source);
     if (place_check_keys(root, file_keys, err) ||
         PLACE_FIELDS(cluster, root, pod_field, err) ||
         place_fields(cluster, root, &cluster_fields[OF_GPU], 3, err) ||

@@ -34,8 +34,8 @@ static int check_text(const char *text, size_t len, const char *source,
 
         next = newline ? newline + 1 : end;
         if (memchr(p, '\0', (size_t)(next - p)))
-            return err_input(err, "%s:%zu: a NUL byte, so not a text", source,
-                             line);
+            return err_input(err, "%s:%zu: a NUL byte, so not a text file",
+                             source, line);
         if (!text_is_utf8(p, (size_t)(next - p)))
             return err_input(err, "%s:%zu: not UTF-8", source, line);
     }
@@ -77,7 +77,7 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
         p++;
     if (*p == '"')
         return err_input(err,
-                         "a quote in a field that does not start with one");
+                         "a quote inside a field that does not begin with one");
     if (*p == '\r' && !is_line_end(p))
         return err_input(err, "a carriage return inside a line");
     csv->pos = p;

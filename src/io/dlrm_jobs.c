@@ -47,16 +47,16 @@ static bool is_same(int option, const char *a, const char *b)
 static int differ(const struct dlrm_reader *reader, const struct dlrm_job *job,
                   const struct dlrm_job *first, int option, struct err *err)
 {
-    return err_input(
-        err,
-        "%s:%zu: %s is %s here, but %s in line %zu; one command line is "
-        "imported",
-        reader->source,
-        job->values[option] ? job->lines[option] : job->first_line,
-        dlrm_options[option].name,
-        dlrm_say_value(reader, option, job->values[option]),
-        dlrm_say_value(reader, option, first->values[option]),
-        first->values[option] ? first->lines[option] : first->first_line);
+    return err_input(err,
+                     "%s:%zu: %s is %s here, but %s in line %zu; only one "
+                     "command line can be imported",
+                     reader->source,
+                     job->values[option] ? job->lines[option] : job->first_line,
+                     dlrm_options[option].name,
+                     dlrm_say_value(reader, option, job->values[option]),
+                     dlrm_say_value(reader, option, first->values[option]),
+                     first->values[option] ? first->lines[option]
+                                           : first->first_line);
 }
 
 /* Checks that a command line agrees with the first one of the file, because a
@@ -68,8 +68,8 @@ static int compare_jobs(const struct dlrm_reader *reader,
 
     if (dlrm_is_s(job) != dlrm_is_s(first))
         return err_input(err,
-                         "%s:%zu: a command line of %s, but of %s in line %zu; "
-                         "one command line is imported",
+                         "%s:%zu: a command line of %s, after one of %s in "
+                         "line %zu; only one command line can be imported",
                          reader->source, job->first_line,
                          dlrm_scripts[dlrm_is_s(job)],
                          dlrm_scripts[dlrm_is_s(first)], first->first_line);
@@ -99,7 +99,8 @@ static int end_job(struct dlrm_reader *reader, struct err *err)
     for (int i = 0; i < N_OPTIONS; i++)
         if (job->values[i] && is_s == (i < FIRST_S) && (is_s || has_main))
             return err_input(
-                err, "%s:%zu: %s is no option of %s, of which the others are",
+                err,
+                "%s:%zu: %s is not an option of %s, as the other options are",
                 reader->source, job->lines[i], dlrm_options[i].name,
                 dlrm_scripts[is_s]);
     /* If some command line of the file calls a dlrm script, only command lines
@@ -144,8 +145,8 @@ static int check_word(const struct dlrm_reader *reader,
         if (strstr(text + 1, dlrm_options[i].name))
             return err_input(
                 err,
-                "%s:%zu: %s stands within '%s', not where a shell "
-                "would take it",
+                "%s:%zu: %s is inside '%s', where no shell takes it as an "
+                "option",
                 reader->source, word->line, dlrm_options[i].name,
                 tables_shown(shell_shown(text, reader->arena), reader->arena));
     return 0;

@@ -51,8 +51,9 @@ static int count_ids(struct id_part *part, uint64_t n, uint64_t *n_ids,
                 end < part->end || end > (int64_t)ids->n_rows)
                 return err_input(
                     err,
-                    "%s: %" PRId64 " follows samples that have %" PRId64
-                    " of %" PRIu64 " ids",
+                    "%s: %" PRId64
+                    " does not fit after samples that have %" PRId64
+                    " of the %" PRIu64 " ids",
                     part->bags.source, numbers[i], part->end, ids->n_rows);
             part->end = end;
         }
@@ -72,7 +73,7 @@ static int read_part(struct profile *profile, struct id_part *part,
              (part->is_offsets && n_left && count_ids(part, 1, &n_ids, err));
 
     if (!rc && part->is_offsets && (!n_left-- || n_ids))
-        rc = err_input(err, "%s: offsets begin with 0", part->bags.source);
+        rc = err_input(err, "%s: the first offset is not 0", part->bags.source);
     while (!rc && n_left && !profile_is_full(profile)) {
         n = min_u64(profile_room(profile), n_left);
         rc = count_ids(part, n, &n_ids, err) ||
@@ -83,9 +84,10 @@ static int read_part(struct profile *profile, struct id_part *part,
     }
     if (!rc && !n_left && has_bags &&
         (uint64_t)part->end < part->ids.npy.n_rows)
-        rc =
-            err_input(err, "%s: %" PRId64 " ids in all, but there are %" PRIu64,
-                      part->bags.source, part->end, part->ids.npy.n_rows);
+        rc = err_input(err,
+                       "%s: the samples have %" PRId64
+                       " ids in all, but the array of ids has %" PRIu64,
+                       part->bags.source, part->end, part->ids.npy.n_rows);
     ids_close(&part->ids);
     ids_close(&part->bags);
     return rc ? -1 : 0;
@@ -107,7 +109,7 @@ static struct profile *find_profile(struct id_tables *tables, const char *name,
     for (size_t i = 0; i < tables->n_tables; i++)
         if (!strcmp(tables->tables[i].table.name, name)) {
             if (!tables->tables[i].profile)
-                err_input(err, "table '%s' has ids in two kinds of arrays",
+                err_input(err, "table '%s' has ids in arrays of two kinds",
                           name);
             return tables->tables[i].profile;
         }
@@ -276,22 +278,23 @@ static int read_frame(struct id_tables *tables, const struct id_array *array,
     if (frame->n_samples < 0 || frame->n_ids < 0 || frame->name_bytes < 1 ||
         frame->name_bytes > NAME_MAX_BYTES)
         return err_input(err,
-                         "%" PRId64 " samples, %" PRId64 " ids, %" PRId64
-                         " bytes of a name",
+                         "its header has impossible sizes: %" PRId64
+                         " samples, %" PRId64 " ids, a name of %" PRId64
+                         " bytes",
                          frame->n_samples, frame->n_ids, frame->name_bytes);
     len = ids_read_bytes(array, name, (size_t)frame->name_bytes, err);
     if (len < 0)
         return -1;
     if (len < frame->name_bytes || strlen(name) < (size_t)len ||
         !text_is_printable(name))
-        return err_input(err, "the name is cut or cannot be printed");
+        return err_input(err, "the name is truncated or not printable");
     profile = find_profile(tables, name, err);
     if (!profile)
         return -1;
     if (n_samples > profile_room(profile))
         return err_input(err,
-                         "%" PRIu64 " samples of table '%s', of which the "
-                         "GPU's batch has room for %" PRIu64,
+                         "%" PRIu64 " samples of table '%s', but the GPU's "
+                         "batch has room for only %" PRIu64,
                          n_samples, name, profile_room(profile));
     ids.source = "its ids";
     if (add_ids(profile, &ids, (uint64_t)frame->n_ids, &tables->progress, err))
@@ -314,7 +317,7 @@ static int read_stream(struct id_tables *tables, struct err *err)
         if (len < 0)
             return -1;
         if (len < (ssize_t)sizeof(frame)
-                ? err_input(err, "it is cut")
+                ? err_input(err, "truncated")
                 : read_frame(tables, &array, &frame, err))
             return err_prefix(err, "standard input: frame %" PRIu64, n);
     }

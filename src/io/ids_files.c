@@ -25,11 +25,9 @@ static int add_to_sum(struct id_array *array, const void *data, size_t len,
     array->n_left -= len;
     if (array->n_left || array->crc_sum == array->crc_said)
         return 0;
-    return err_input(err,
-                     "%s: its CRC-32 is %08x, but the archive says %08x: it is "
-                     "damaged",
-                     array->source, (unsigned)array->crc_sum,
-                     (unsigned)array->crc_said);
+    return err_input(
+        err, "%s: damaged: its CRC-32 is %08x, but the archive has %08x",
+        array->source, (unsigned)array->crc_sum, (unsigned)array->crc_said);
 }
 
 /* Adds the .npy header of an array in an archive to the member's CRC-32, which
@@ -43,7 +41,7 @@ static int sum_header(struct id_array *array, struct err *err)
     if (!array->crc)
         return 0;
     if (n > sizeof(head) || pread(array->fd, head, n, pos) != (ssize_t)n)
-        return err_input(err, "%s: its header is cut", array->source);
+        return err_input(err, "%s: the header is truncated", array->source);
     array->crc_sum = 0;
     array->n_left =
         n + array->npy.n_rows * array->npy.n_columns * array->npy.width;
@@ -66,7 +64,7 @@ int ids_open(struct id_array *array, struct err *err)
                        strerror(errno));
     if (!S_ISREG(st.st_mode) ||
         lseek(array->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
-        return err_input(err, "%s: it is no file; a pipe is read as '-'",
+        return err_input(err, "%s: not a regular file; give a pipe as '-'",
                          array->source);
     if (!array->npy.end)
         array->npy.end = (uint64_t)st.st_size;
@@ -91,7 +89,7 @@ ssize_t ids_read_bytes(const struct id_array *array, void *out, size_t n,
     while (len < n && got) {
         if (interrupt_wait(array->fd, false))
             return err_set(err, ERR_INTERRUPTED,
-                           "interrupted while %s is read; nothing is written",
+                           "interrupted while reading %s; nothing was written",
                            array->source);
         got = read(array->fd, (char *)out + len, n - len);
         if (got < 0 && errno != EINTR && errno != EAGAIN)
@@ -115,7 +113,7 @@ int ids_read_numbers(struct id_array *array, int64_t *out, size_t n,
     if (len < 0)
         return -1;
     if ((size_t)len < n * array->npy.width)
-        return err_input(err, "%s: the numbers are cut", array->source);
+        return err_input(err, "%s: the numbers are truncated", array->source);
     if (add_to_sum(array, raw, (size_t)len, err))
         return -1;
     for (size_t i = 0; i < n && array->npy.width == sizeof(narrow); i++) {
@@ -224,10 +222,9 @@ static int add_matrix(struct ids_listing *listing, const char *name,
     if (!*table)
         table = arena_strdup(listing->arena, listing->table);
     if (array->npy.n_columns > MAX_COLUMNS)
-        return err_input(err,
-                         "%s: %" PRIu64 " columns, but at most %d are "
-                         "read as tables",
-                         array->source, array->npy.n_columns, MAX_COLUMNS);
+        return err_input(
+            err, "%s: %" PRIu64 " columns, but at most %d can be tables",
+            array->source, array->npy.n_columns, MAX_COLUMNS);
     for (size_t i = 0; i < listing->n_parts; i++) {
         const struct id_part *other = &listing->parts[i];
 
@@ -243,9 +240,9 @@ static int add_matrix(struct ids_listing *listing, const char *name,
     part = find_part(listing, table);
     listing->place = place;
     if (part->ids.path)
-        return err_input(err, "%s: it is there twice", array->source);
+        return err_input(err, "%s: the array is given twice", array->source);
     if (!text_is_printable(table))
-        return err_input(err, "%s: the name cannot be printed", array->source);
+        return err_input(err, "%s: the name is not printable", array->source);
     part->ids = *array;
     part->ids.fd = -1;
     part->is_matrix = true;
@@ -271,14 +268,14 @@ static int add_array(struct ids_listing *listing, const char *name,
     part = find_part(listing, *table ? table : listing->table);
     place = is_bags ? &part->bags : &part->ids;
     if (place->path)
-        return err_input(err, "%s: table '%s' has %s from %s", array->source,
-                         part->table, is_bags ? "lengths or offsets" : "ids",
-                         place->source);
+        return err_input(err, "%s: table '%s' already has %s from %s",
+                         array->source, part->table,
+                         is_bags ? "lengths or offsets" : "ids", place->source);
     if (!text_is_printable(part->table))
-        return err_input(err, "%s: the name cannot be printed", array->source);
+        return err_input(err, "%s: the name is not printable", array->source);
     if (part->is_matrix)
-        return err_input(err, "%s: table '%s' has ids from %s", array->source,
-                         part->table, part->ids.source);
+        return err_input(err, "%s: table '%s' already has ids from %s",
+                         array->source, part->table, part->ids.source);
     *place = *array;
     place->fd = -1;
     part->is_offsets |= is_offsets;
@@ -316,15 +313,15 @@ static int list_array(struct ids_listing *listing,
     if (npy_parse(&array.npy, head, (size_t)len, err))
         return err_prefix(err, "%s", array.source);
     if (!strcmp(member->name, "X_cat_t"))
-        return err_input(err,
-                         "%s: its rows are tables; "
-                         "np.ascontiguousarray(X_cat_t.T) turns it, as "
-                         "array X_cat",
-                         array.source);
+        return err_input(
+            err,
+            "%s: its rows are tables; save np.ascontiguousarray(X_cat_t.T) "
+            "instead, as array X_cat",
+            array.source);
     if (array.npy.end != bytes)
         return err_input(err,
-                         "%s: %" PRIu64 " bytes, where an array has %" PRIu64
-                         " with its header",
+                         "%s: %" PRIu64
+                         " bytes, but its array and header need %" PRIu64,
                          array.source, bytes, array.npy.end);
     array.npy.begin += member->begin;
     if (member->header) {
@@ -343,9 +340,9 @@ static int list_array(struct ids_listing *listing,
     default:
         return err_input(err,
                          "%s: a matrix of %" PRIu64 " rows and %" PRIu64
-                         " columns; '--columns-are tables' reads a table a "
-                         "column, '--columns-are samples' one table with the "
-                         "ids of a sample a row",
+                         " columns; '--columns-are tables' reads each column "
+                         "as a table, '--columns-are samples' reads one table "
+                         "with the ids of one sample per row",
                          array.source, array.npy.n_rows, array.npy.n_columns);
     }
 }
@@ -361,11 +358,13 @@ static int check_directory(struct ids_listing *listing,
     char *text;
 
     if (len > MAX_DIRECTORY)
-        return err_input(err, "%s: a directory of more than 64 MiB",
+        return err_input(err,
+                         "%s: the archive's directory is larger than 64 MiB",
                          file->source);
     text = arena_alloc(listing->arena, len + 1, 1);
     if (pread(file->fd, text, len, (off_t)pos) != (ssize_t)len)
-        return err_input(err, "%s: the directory is cut", file->source);
+        return err_input(err, "%s: the archive's directory is truncated",
+                         file->source);
     if (npz_check_directory(listing->members, listing->n_members, text, len,
                             pos, err))
         return err_prefix(err, "%s", file->source);
@@ -397,7 +396,7 @@ static int list_file(struct ids_listing *listing, struct err *err)
         listing->file.source =
             text_say(listing->arena, "%s: %s", file.source, member.name);
         if (member.end > file.npy.end - pos)
-            return err_input(err, "%s: the file ends before it",
+            return err_input(err, "%s: the file ends before the array does",
                              listing->file.source);
         member.begin += pos;
         member.end += pos;
@@ -413,14 +412,13 @@ static int list_file(struct ids_listing *listing, struct err *err)
 static int check_part(const struct id_part *part, struct err *err)
 {
     if (!part->ids.path)
-        return err_input(err,
-                         "%s: there are no indices of table '%s' beside it",
+        return err_input(err, "%s: the indices of table '%s' are missing",
                          part->bags.source, part->table);
     if (part->bags.path &&
         (part->ids.npy.n_columns > 1 || part->bags.npy.n_columns > 1))
-        return err_input(err,
-                         "%s: with lengths or offsets all have one dimension",
-                         part->ids.source);
+        return err_input(
+            err, "%s: arrays with lengths or offsets must have one dimension",
+            part->ids.source);
     return 0;
 }
 

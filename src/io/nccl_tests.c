@@ -98,19 +98,19 @@ static int read_rank(struct test *test, char *line, struct err *err)
     if (!host || !name || !text_to_u64(words[1], &rank) || host + 2 >= n ||
         strcmp(words[host + 1], "device") != 0 ||
         !text_to_u64(words[host + 2], &device))
-        return err_input(err, "a rank without its host and device");
+        return err_input(err, "a rank has no host and device");
     if (rank != out->n_ranks)
         return err_input(
             err,
-            "rank %s stands where rank %u is next; programs that know nothing "
-            "of each other, without MPI, measure no exchange",
+            "rank %s is listed instead of rank %u; processes that were started "
+            "without MPI do not see each other and measure no all-to-all",
             words[1], out->n_ranks);
     name += 2 + strspn(name + 2, BLANKS);
     for (char *end = name + strlen(name);
          end > name && strchr(BLANKS, end[-1]);)
         *--end = '\0';
     if (!text_is_printable(name) || !*name)
-        return err_input(err, "no name of a device");
+        return err_input(err, "the device has no name");
     if (!out->n_ranks)
         out->device = name;
     if (strcmp(name, out->device) != 0)
@@ -246,16 +246,16 @@ static int check_size(struct test *test, uint64_t bytes, struct err *err)
         return 0;
     if (test->next_bytes > test->max_bytes && !test->may_restart)
         return err_input(err,
-                         "a row of %" PRIu64 " bytes stands behind the last "
-                         "one, of at most %" PRIu64,
+                         "a row of %" PRIu64
+                         " bytes follows the last row, of at most %" PRIu64,
                          bytes, test->max_bytes);
     if (test->next_bytes > test->max_bytes)
         test->next_bytes = test->min_bytes;
     test->may_restart = false;
     if (!is_size_of(test, bytes, test->next_bytes))
         return err_input(err,
-                         "a row of %" PRIu64 " bytes stands where the one of "
-                         "%" PRIu64 " is next",
+                         "a row of %" PRIu64
+                         " bytes, but the next row should have %" PRIu64,
                          bytes, test->next_bytes);
     if (test->multiplies)
         test->next_bytes *= test->step;
@@ -316,19 +316,19 @@ static int read_row(struct test *test, char *const words[], size_t n,
     bool fits = false;
 
     if (!test->time || out->n_ranks < 2)
-        return err_input(err, "a row before the list of two ranks or more and "
-                              "the names of the columns");
+        return err_input(err, "a row comes before the list of at least two "
+                              "ranks or before the column names");
     if (n > test->n_words)
         return err_input(err,
-                         "a row has %zu words, but its heading %zu, so rows "
+                         "a row has %zu words, but the heading has %zu: rows "
                          "have run into each other",
                          n, test->n_words);
     if (text_to_u64(words[WORD_SIZE], &row.bytes) &&
         text_to_u64(words[WORD_COUNT], &count))
         time = find_time(&fits, test, words, n, row.bytes);
     if (!time)
-        return err_input(
-            err, "a row without size, time, algbw, busbw and what was wrong");
+        return err_input(err,
+                         "a row lacks size, time, algbw, busbw or '#wrong'");
     test->may_restart |= test->type && test->type != type;
     test->type = type;
     if (check_size(test, row.bytes, err))
@@ -344,9 +344,9 @@ static int read_row(struct test *test, char *const words[], size_t n,
     if (check_count(test, row.bytes, count, type->n_bytes, err))
         return -1;
     if (is_wrong(words[time + TIME_WRONG]))
-        return err_input(err, "what came was wrong");
+        return err_input(err, "wrong data were received");
     if (!text_to_double(words[time], &row.us))
-        return err_input(err, "'%s' is no time", words[time]);
+        return err_input(err, "'%s' is not a time", words[time]);
     out->rows =
         mem_room(out->rows, out->n_rows, &test->rows_cap, sizeof(*out->rows));
     out->rows[out->n_rows++] = row;
@@ -391,8 +391,8 @@ static int check_test(const struct test *test, size_t *line, struct err *err)
 
     if (!test->found.n_rows) {
         *line = 0;
-        return err_input(err,
-                         "no row of an exchange; alltoall_perf prints them");
+        return err_input(
+            err, "no rows of an all-to-all, which alltoall_perf prints");
     }
     if (test->max_bytes && test->next_bytes <= test->max_bytes)
         return err_input(err,
@@ -456,7 +456,7 @@ static int read_remark(struct nccl_reader *reader, char *line, struct err *err)
         test->is_other =
             strstr(line, "_perf") && !strstr(line, "alltoall_perf");
         if (test->is_other)
-            return err_input(err, "this is of%s, not of alltoall_perf",
+            return err_input(err, "this is output of%s, not of alltoall_perf",
                              line + strlen(program));
     } else if (!strncmp(line, "Rank ", 5)) {
         if (test->counts[0])
@@ -512,11 +512,11 @@ static int take_best(struct nccl_tests *out, struct nccl_reader *reader,
         arena_keep(reader->arena, out->rows, out->n_rows, sizeof(*out->rows));
     reader->best.found.rows = NULL;
     if (fault->code && !reader->now.is_other)
-        out->doubt = arena_printf(
-            reader->arena,
-            "%s; the test of line %zu is not whole, the one of line %zu is "
-            "read",
-            fault->msg, reader->now.first_line, reader->best.first_line);
+        out->doubt = arena_printf(reader->arena,
+                                  "%s; the test of line %zu is incomplete, so "
+                                  "the one of line %zu is read",
+                                  fault->msg, reader->now.first_line,
+                                  reader->best.first_line);
     return 0;
 }
 
@@ -529,7 +529,7 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
 
     *out = (struct nccl_tests){0};
     if (strlen(copy) != len)
-        return err_input(err, "%s: a NUL byte, so not a text", source);
+        return err_input(err, "%s: a NUL byte, so not a text file", source);
     reader.now = (struct test){.average = NAN, .first_line = 1};
     for (char *line; (line = strsep(&copy, "\n"));) {
         struct err fault = {0};

@@ -30,26 +30,26 @@ static int parse_header(struct npy *npy, const char *text, struct err *err)
                type, order, shape, &end);
 
     if (n_found < 1)
-        return err_input(err, "the array has no type that is a word");
+        return err_input(err, "the array's header has no valid 'descr'");
     if (strcmp(type, "<i4") != 0 && strcmp(type, "<i8") != 0)
         return err_input(
-            err,
-            "the array is of '%s', neither int32 ('<i4') nor int64 ('<i8')",
+            err, "the array's type is '%s', not int32 ('<i4') or int64 ('<i8')",
             type);
     if (n_found < 2)
-        return err_input(err, "the array does not say its order");
+        return err_input(err,
+                         "the array's header has no valid 'fortran_order'");
     for (char *size; (size = strtok_r(rest, "(,", &rest)); n++)
         if (!text_to_u64(size + (*size == ' '), &sizes[n < 2 ? n : 2]))
             end = 0;
     if (!end || strrchr(shape, '(') != shape || (!n && shape[1]) ||
         (strcmp(order, "True") && strcmp(order, "False")))
-        return err_input(err, "the array does not say its shape");
-    if (n < 1 || n > 2)
         return err_input(
-            err, "the array has %d dimensions; one or two are taken", n);
+            err, "the array's header has no valid 'fortran_order' or 'shape'");
+    if (n < 1 || n > 2)
+        return err_input(err, "the array has %d dimensions, not one or two", n);
     if (!strcmp(order, "True") && n == 2)
-        return err_input(err, "the array lies column by column; "
-                              "np.ascontiguousarray turns it");
+        return err_input(err, "the array is in column-major order; "
+                              "np.ascontiguousarray makes it row-major");
     npy->width = type[2] == '4' ? 4 : 8;
     npy->n_rows = sizes[0];
     npy->n_columns = sizes[1];
@@ -67,16 +67,17 @@ int npy_parse(struct npy *npy, const char *text, size_t len, struct err *err)
     uint64_t n;
 
     if (len < 8 + n_length || memcmp(text, "\x93NUMPY", 6) != 0)
-        return err_input(err, "no array of NumPy begins here");
+        return err_input(err, "not a NumPy array");
     if (text[6] < 1 || text[6] > 3 || text[7])
-        return err_input(err, "NumPy's format %d.%d is not known", text[6],
-                         text[7]);
+        return err_input(err, "unknown version %d.%d of NumPy's format",
+                         text[6], text[7]);
     n = little_endian(text + 8, n_length);
     npy->begin = 8 + n_length + n;
     if (npy->begin > len || n >= sizeof(header))
-        return err_input(
-            err, "the array's header of %" PRIu64 " bytes is cut, or too long",
-            n);
+        return err_input(err,
+                         "the array's header of %" PRIu64
+                         " bytes is truncated or too long",
+                         n);
     memcpy(header, text + 8 + n_length, n);
     header[n] = '\0';
     return parse_header(npy, header, err);
@@ -126,17 +127,17 @@ int npz_parse(struct npz_member *member, const char *text, size_t len,
     name_end = NPZ_HEADER + little_endian(text + 26, 2);
     member->begin = name_end + little_endian(text + 28, 2);
     if (member->begin > len)
-        return err_input(err, "the member's header is cut, or too long");
+        return err_input(err, "the member's header is truncated or too long");
     name = arena_strndup(arena, text + NPZ_HEADER, name_end - NPZ_HEADER);
     if (strlen(name) < name_end - NPZ_HEADER)
         return err_input(err, "the member's name has a NUL byte");
     if (little_endian(text + 8, 2))
         return err_input(
-            err, "%s: it is compressed; np.savez writes what is read", name);
+            err, "%s: it is compressed; save it with np.savez instead", name);
     if (little_endian(text + 6, 2) & HAS_NO_SIZES)
         return err_input(err,
-                         "%s: its size stands behind it; np.savez writes what "
-                         "is read to a file",
+                         "%s: its size comes after its data; save it with "
+                         "np.savez to a file instead",
                          name);
     sizes[0] = little_endian(text + 22, 4);
     sizes[1] = little_endian(text + 18, 4);
@@ -144,9 +145,10 @@ int npz_parse(struct npz_member *member, const char *text, size_t len,
     if (sizes[0] >> 62)
         return err_input(err, "%s: it has more than 2^62 bytes", name);
     if (sizes[0] != sizes[1])
-        return err_input(
-            err, "%s: it is stored in %" PRIu64 " bytes, but has %" PRIu64,
-            name, sizes[1], sizes[0]);
+        return err_input(err,
+                         "%s: it is stored in %" PRIu64
+                         " bytes, but its size is %" PRIu64,
+                         name, sizes[1], sizes[0]);
     member->end = member->begin + sizes[0];
     member->crc = (uint32_t)little_endian(text + 14, 4);
     member->file = arena_strdup(arena, name);
@@ -176,9 +178,7 @@ static int check_entry(const struct npz_member *member, const char **text,
     if ((uint64_t)(end - entry) - ENTRY_BYTES < rest ||
         little_endian(entry + 28, 2) != name_len ||
         memcmp(entry + ENTRY_BYTES, member->file, name_len) != 0)
-        return err_input(err,
-                         "the directory has another name than '%s', as the "
-                         "member before it has",
+        return err_input(err, "the directory has another name for member '%s'",
                          member->file);
     sizes[0] = little_endian(entry + 24, 4);
     sizes[1] = little_endian(entry + 20, 4);
@@ -223,13 +223,14 @@ int npz_check_directory(const struct npz_member *members, size_t n,
             little_endian(text + 4, 8) != WIDE_END_BYTES - 12 ||
             memcmp(text + WIDE_END_BYTES, "PK\6\7", 4) != 0 ||
             little_endian(text + WIDE_END_BYTES + 8, 8) != pos + counts[1])
-            return err_input(err, "the directory's end does not agree with it");
+            return err_input(
+                err, "the directory's end record does not match the directory");
         text += WIDE_END_BYTES + LOCATOR_BYTES;
     }
     if (end - text < END_BYTES || memcmp(text, "PK\5\6", 4) != 0)
         return err_input(err,
-                         "the directory has more or less than the %zu "
-                         "members before it, or no end",
+                         "the directory does not list exactly the %zu members "
+                         "before it, or has no end record",
                          n);
     said[0] = little_endian(text + 10, 2);
     said[1] = little_endian(text + 12, 4);
@@ -240,7 +241,7 @@ int npz_check_directory(const struct npz_member *members, size_t n,
         said[2] != min_u64(pos, UINT32_MAX) ||
         little_endian(text + 20, 2) != (uint64_t)(end - text) - END_BYTES)
         return err_input(err,
-                         "the directory's end says %" PRIu64
+                         "the directory's end record has %" PRIu64
                          " members, %" PRIu64 " bytes from byte %" PRIu64
                          ", but there are %zu, %" PRIu64 " from byte %" PRIu64,
                          said[0], said[1], said[2], n, counts[1], pos);

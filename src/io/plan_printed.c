@@ -79,7 +79,7 @@ static void end_plan(struct printed_reader *reader)
         }
     }
     if (!n && reader->now) {
-        (void)err_input(&fault, "a plan without tables");
+        (void)err_input(&fault, "the plan has no tables");
         set_fault(reader, reader->now_line, &fault);
     }
     if (reader->fault.code || !reader->now)
@@ -159,14 +159,14 @@ static int add_param(struct printed_reader *reader, char *cells[],
         return 0;
     if (json_object_get(reader->module, name)) {
         json_decref(ranks);
-        return err_input(err, "table '%s' is there twice", name);
+        return err_input(err, "table '%s' is listed twice", name);
     }
     if (json_object_set_new(
             reader->module, name,
             json_pack("{s:s, s:s, s:o, s:[], s:I}", "sharding_type", cells[1],
                       "compute_kernel", cells[2], "ranks", ranks, "shards",
                       "line", (json_int_t)reader->line)))
-        return err_input(err, "a name that is no UTF-8");
+        return err_input(err, "a name is not valid UTF-8");
     return 0;
 }
 
@@ -186,7 +186,8 @@ static int add_shard(struct printed_reader *reader, char *cells[],
     if (!table) {
         json_decref(offsets);
         json_decref(sizes);
-        return err_input(err, "a shard of table '%s', which has no row", name);
+        return err_input(err, "a shard of table '%s', but the table has no row",
+                         name);
     }
     json_array_append_new(json_object_get(table, "shards"),
                           json_pack("{s:o, s:o, s:s}", "shard_offsets", offsets,
@@ -235,11 +236,10 @@ static int read_line(struct printed_reader *reader, char *line, struct err *err)
         reader->within == WITHIN_NONE || strspn(cells[1], "-+") > 0)
         return 0;
     if (n > N_CELLS)
-        return err_input(
-            err,
-            "a row has %zu cells, but its heading %d, so rows have "
-            "run into each other",
-            n, N_CELLS);
+        return err_input(err,
+                         "a row has %zu cells, but the heading has %d: rows "
+                         "have run into each other",
+                         n, N_CELLS);
     return reader->within == WITHIN_PARAMS ? add_param(reader, cells, err)
                                            : add_shard(reader, cells, err);
 }
@@ -300,14 +300,14 @@ static int take_tables(json_t *modules, size_t line, struct err *err)
     json_object_foreach(modules, path, module)
     {
         if (!json_is_object(module))
-            return err_input(err, "'%s' is no module", path);
+            return err_input(err, "'%s' is not a module", path);
         json_object_foreach(module, name, table)
         {
             json_t *spec = json_object_get(table, "sharding_spec");
             json_t *shards = json_object_get(spec, "shards");
 
             if (!json_is_object(table))
-                return err_input(err, "'%s' is no table", name);
+                return err_input(err, "'%s' is not a table", name);
             json_object_set_new(table, "shards",
                                 shards ? json_incref(shards) : json_array());
             json_object_set_new(table, "line", json_integer((json_int_t)line));
@@ -369,11 +369,11 @@ int plan_printed_read(json_t **modules, const char **doubt, const char *text,
         *err = reader.fault;
         rc = -1;
     } else if (!reader.best) {
-        rc = err_input(err, "%s:1: no plan with its tables", source);
+        rc = err_input(err, "%s:1: no plan with tables was found", source);
     } else if (reader.fault.code) {
         *doubt =
             arena_printf(arena,
-                         "%s; the plan of line %zu is not whole, the one "
+                         "%s; the plan of line %zu is incomplete, so the one "
                          "of line %zu is read",
                          reader.fault.msg, reader.now_line, reader.best_line);
     }

@@ -85,12 +85,13 @@ int torchrec_check_entry(struct torchrec_entry *entry,
         text_which("fused|dense|batched_fused|batched_dense", entry->kernel) <
             0)
         return err_input(err,
-                         "table '%s' has the kernel '%s'; only fused and dense "
-                         "keep it in the GPU's memory",
+                         "table '%s' has the kernel '%s', but only fused and "
+                         "dense kernels keep a table in GPU memory",
                          entry->fqn, entry->kernel);
     for (size_t i = 0; i < entry->n_ranks; i++)
         if (entry->ranks[i] >= n_ranks)
-            return err_input(err, "table '%s' is on rank %u, but there are %u",
+            return err_input(err,
+                             "table '%s' is on rank %u, but there are %u ranks",
                              entry->fqn, entry->ranks[i], n_ranks);
     if (!entry->dim ||
         (entry->n_rows == table->num_embeddings && entry->dim == table->dim))
@@ -352,8 +353,8 @@ static int finish(struct torchrec_reader *reader, struct err *err)
 
     if (!plan->n_shards)
         return err_input(err,
-                         "%s:1: no tables with their ranks; the planner lists "
-                         "them where it is told to debug",
+                         "%s:1: no tables with their ranks, which TorchRec's "
+                         "planner prints with debug=True",
                          reader->source);
     problem->n_tables = 0;
     for (size_t t = 0; t < n; t++)
@@ -394,8 +395,8 @@ static int read_text(struct plan *plan, const char *text, size_t len,
                   : torchrec_read_printed)(&reader, text, len, err);
     else
         rc = err_input(err,
-                       "%s:1: a plan without the look-ups of its tables; "
-                       "option '--tables' gives them",
+                       "%s:1: the plan has no pooling factors; give a table "
+                       "list with '--tables'",
                        source);
     plan->shards =
         arena_keep(arena, plan->shards, plan->n_shards, sizeof(*plan->shards));

@@ -42,10 +42,9 @@ static int check_placement(const struct torchrec_entry *entry, size_t i,
     if (!placement || strncmp(placement, "rank:", 5) != 0 ||
         strtoull(placement + 5, &end, 10) == entry->ranks[i])
         return 0;
-    return err_input(err,
-                     "table '%s' has its shard %zu on '%s', but lists "
-                     "rank %u",
-                     entry->fqn, i, placement, entry->ranks[i]);
+    return err_input(
+        err, "table '%s' has shard %zu on '%s', but lists rank %u for it",
+        entry->fqn, i, placement, entry->ranks[i]);
 }
 
 static int read_shards(struct torchrec_reader *reader,
@@ -72,7 +71,7 @@ static int read_shards(struct torchrec_reader *reader,
             col < 0 || col > table->dim || cols < 1 || cols > table->dim - col)
             return err_input(
                 err,
-                "table '%s' has no shard %zu, of %zu, within %" PRIu64
+                "table '%s': shard %zu of %zu is missing or not within %" PRIu64
                 " rows and %u columns",
                 entry->fqn, i, entry->n_ranks, table->num_embeddings,
                 table->dim);
@@ -108,16 +107,17 @@ static int add_blocks(struct torchrec_reader *reader,
     if (kind == KIND_CW || kind == KIND_TWCW)
         n_blocks = entry->n_ranks;
     if (kind == KIND_GS && !cluster->devices_per_host)
-        return err_input(err,
-                         "table '%s' is cut in a grid over hosts; option "
-                         "'--gpus-per-host' says how many ranks one has",
-                         entry->fqn);
+        return err_input(
+            err,
+            "table '%s' is cut in a grid over hosts; option '--gpus-per-host' "
+            "is needed: how many ranks a host has",
+            entry->fqn);
     if (kind == KIND_GS)
         n_blocks = entry->n_ranks / cluster->devices_per_host;
     if (!n_blocks || table->dim % n_blocks || entry->n_ranks % n_blocks)
         return err_input(err,
-                         "table '%s' has %u columns and %zu ranks, which make "
-                         "no equal blocks, and the plan lists no shards",
+                         "table '%s' lists no shards, and its %u columns do "
+                         "not divide evenly over %zu ranks",
                          entry->fqn, table->dim, entry->n_ranks);
     entry->n_rows = table->num_embeddings;
     entry->dim = table->dim;
@@ -187,7 +187,7 @@ static int read_modules(struct torchrec_reader *reader, json_t *modules,
     json_object_foreach(modules, module, tables)
     {
         if (!json_is_object(tables))
-            return err_input(err, "%s:1: '%s' is no module", reader->source,
+            return err_input(err, "%s:1: '%s' is not a module", reader->source,
                              module);
         json_object_foreach(tables, name, value)
         {
@@ -252,11 +252,11 @@ int torchrec_read_json(struct torchrec_reader *reader, const char *text,
          (json_object_get(root, "world_size") &&
           (n_ranks < 1 || n_ranks > CLUSTER_MAX_GPUS || n_local < 1)) ||
          n_hosts < 1 || !json_is_object(modules)))
-        rc = err_input(err,
-                       "%s:1: a plan of TorchRec has plan and, together, "
-                       "world_size and local_world_size, perhaps pod_size, no "
-                       "more",
-                       reader->source);
+        rc = err_input(
+            err,
+            "%s:1: a TorchRec plan has the member plan, perhaps world_size and "
+            "local_world_size together, perhaps pod_size, and no others",
+            reader->source);
     if (n_ranks) {
         cluster->n_devices = (uint32_t)n_ranks;
         cluster->devices_per_host = (uint32_t)n_local;

@@ -179,7 +179,7 @@ static bool is_whole(struct report_reader *reader, size_t least)
 {
     if (reader->n_cells > reader->now.n_cells)
         FAULT(reader, reader->line,
-              "a row has %zu cells or more, but its heading %zu, so rows have "
+              "a row has %zu cells or more, but the heading has %zu: rows have "
               "run into each other",
               reader->n_cells, reader->now.n_cells);
     return reader->n_cells >= least && reader->n_cells <= reader->now.n_cells;
@@ -220,7 +220,7 @@ static void read_rank(struct report_reader *reader)
         return;
     if (number != now->report.n_ranks)
         FAULT(reader, reader->line,
-              "rank %" PRIu64 " stands where rank %u is next", number,
+              "rank %" PRIu64 " is listed instead of rank %u", number,
               now->report.n_ranks);
     if (reader->n_cells > now->shards_at &&
         !parse_shards(&rank, reader->cells[now->shards_at]))
@@ -324,10 +324,11 @@ static void read_figure(struct report_reader *reader)
         uint64_t n = 0;
 
         if (!text_to_u64(cell + strlen(batch), &n) || !n)
-            FAULT(reader, reader->line, "'%s' is no number of samples", cell);
+            FAULT(reader, reader->line, "'%s' is not a number of samples",
+                  cell);
         else if (now->report.batch_per_rank && now->report.batch_per_rank != n)
             FAULT(reader, reader->line,
-                  "the batch size is %" PRIu64 " and %" PRIu64,
+                  "two batch sizes are given: %" PRIu64 " and %" PRIu64,
                   now->report.batch_per_rank, n);
         now->report.batch_per_rank = n;
     } else if (!strncmp(cell, "Compute Kernels:", 16) ||
@@ -382,8 +383,8 @@ static void compare_shards(struct report_reader *reader)
         for (size_t k = 0; k < N_PLANNER_KINDS; k++)
             if (now->ranks[r].said[k] != now->ranks[r].listed[k]) {
                 FAULT(reader, now->ranks[r].line,
-                      "rank %u has %lld %s shards by its row, but tables list "
-                      "%lld on it",
+                      "rank %u has %lld %s shards in its row, but the tables "
+                      "list %lld on it",
                       r, (long long)now->ranks[r].said[k], kinds[k],
                       (long long)now->ranks[r].listed[k]);
                 return;
@@ -401,12 +402,12 @@ static void check_report(struct report_reader *reader)
     if (!now->report.n_rows || !now->report.n_ranks)
         FAULT(reader, now->report.line,
               now->report.n_rows
-                  ? "no ranks with their shards stand before the tables"
-                  : "no tables with their ranks; the planner lists them where "
-                    "it is told to debug");
+                  ? "no ranks with their shards are listed before the tables"
+                  : "no tables with their ranks, which TorchRec's planner "
+                    "prints with debug=True");
     else if (now->last_rank >= now->report.n_ranks)
         FAULT(reader, now->last_rank_line,
-              "rank %" PRIu64 " is named, but %u ranks are listed",
+              "rank %" PRIu64 " is named, but only %u ranks are listed",
               now->last_rank, now->report.n_ranks);
     else if (!count_listed(reader))
         return;
@@ -504,11 +505,11 @@ static int take_best(struct planner_report *out, struct report_reader *reader,
         arena_keep(reader->arena, out->rows, out->n_rows, sizeof(*out->rows));
     reader->best.report.rows = NULL;
     if (fault)
-        out->doubt = arena_printf(
-            reader->arena,
-            "%s:%s; the report of line %zu is not whole, the one of line %zu "
-            "is read",
-            reader->source, fault, reader->now.report.line, out->line);
+        out->doubt = arena_printf(reader->arena,
+                                  "%s:%s; the report of line %zu is "
+                                  "incomplete, so the one of line %zu is read",
+                                  reader->source, fault,
+                                  reader->now.report.line, out->line);
     return 0;
 }
 

@@ -34,7 +34,7 @@ static int read_string(char **text, const char **pos, struct err *err)
     }
     if (**pos != quote) {
         buf_release(&out);
-        return err_input(err, "a string without its end");
+        return err_input(err, "a string has no end");
     }
     ++*pos;
     buf_add(&out, "", 0);
@@ -51,7 +51,7 @@ static int read_member(json_t *object, const char **pos, char separator,
     int rc = -1;
 
     if (separator == ':' && !strchr("'\"", next(pos)))
-        return err_input(err, "a key of a dict that is no string");
+        return err_input(err, "a key of a dict is not a string");
     if (separator == ':') {
         if (read_string(&key, pos, err))
             return -1;
@@ -65,15 +65,15 @@ static int read_member(json_t *object, const char **pos, char separator,
         *pos += n;
     }
     if (next(pos) != separator)
-        (void)err_input(err, "'%s' without its value", key);
+        (void)err_input(err, "'%s' has no value", key);
     else if (json_object_get(object, key))
-        (void)err_input(err, "'%s' is there twice", key);
+        (void)err_input(err, "'%s' is given twice", key);
     else {
         ++*pos;
         rc = read_value(&value, pos, depth, err);
     }
     if (!rc && json_object_set_new(object, key, value))
-        rc = err_input(err, "a key that is no UTF-8");
+        rc = err_input(err, "a key is not valid UTF-8");
     mem_free(key);
     return rc;
 }
@@ -99,7 +99,7 @@ static int read_members(json_t *into, const char **pos, char end,
         if (next(pos) == ',')
             ++*pos;
         else if (**pos != end)
-            return **pos ? err_input(err, "no ',' or '%c' behind a value", end)
+            return **pos ? err_input(err, "no ',' or '%c' after a value", end)
                          : err_input(err, "the text ends before '%c'", end);
     }
     ++*pos;
@@ -117,7 +117,7 @@ static int read_word(json_t **value, const char **pos, unsigned depth,
     const long long number = strtoll(word, &end, 10);
 
     if (!len)
-        return err_input(err, "no value where one is next");
+        return err_input(err, "a value is missing");
     *pos += len;
     if (**pos == '(') {
         ++*pos;
@@ -125,7 +125,7 @@ static int read_word(json_t **value, const char **pos, unsigned depth,
         return read_members(*value, pos, ')', '=', depth, err);
     }
     *value = end == word + len ? json_integer(number) : json_stringn(word, len);
-    return *value ? 0 : err_input(err, "a word that is no UTF-8");
+    return *value ? 0 : err_input(err, "a word is not valid UTF-8");
 }
 
 /* Reads an object whose repr is not Python syntax, such as <Name ...>, as a
@@ -135,10 +135,10 @@ static int read_angle(json_t **value, const char **pos, struct err *err)
     const size_t len = strcspn(*pos, ">\n");
 
     if ((*pos)[len] != '>')
-        return err_input(err, "a '<' without its '>'");
+        return err_input(err, "a '<' without a '>'");
     *value = json_stringn(*pos, len + 1);
     *pos += len + 1;
-    return *value ? 0 : err_input(err, "a word that is no UTF-8");
+    return *value ? 0 : err_input(err, "a word is not valid UTF-8");
 }
 
 static int read_value(json_t **value, const char **pos, unsigned depth,
@@ -148,7 +148,7 @@ static int read_value(json_t **value, const char **pos, unsigned depth,
     int rc;
 
     if (depth == MAX_DEPTH)
-        return err_input(err, "values in values, too deep");
+        return err_input(err, "values are nested too deeply");
     switch (next(pos)) {
     case '{':
         ++*pos;
@@ -167,7 +167,7 @@ static int read_value(json_t **value, const char **pos, unsigned depth,
     case '"':
         rc = read_string(&text, pos, err);
         if (!rc && !(*value = json_string(text)))
-            rc = err_input(err, "a string that is no UTF-8");
+            rc = err_input(err, "a string is not valid UTF-8");
         mem_free(text);
         break;
     default:

@@ -72,7 +72,7 @@ static int push(struct shell_reader *reader, enum frame_kind kind,
     if (reader->n_frames == SHELL_MAX_FRAMES ||
         (runs_again && reader->n_loops++ == MAX_LOOPS))
         return shell_error(shell, shell->line, err,
-                           "more loops, functions or brackets than are read");
+                           "too many nested loops, functions or brackets");
     reader->frames[reader->n_frames++] =
         (struct shell_frame){.kind = kind,
                              .line = shell->line,
@@ -490,7 +490,7 @@ int shell_read(const struct shell_script *script, struct err *err)
 
     if (strpbrk(script->text, marks))
         return shell_error(&reader.shell, script->line, err,
-                           "control characters, so not a script");
+                           "control characters, so not a shell script");
     rc = script->is_foreign ? read_lines(&reader, err)
                             : shell_read_commands(&reader, err);
     if (!rc)

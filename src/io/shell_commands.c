@@ -175,13 +175,13 @@ int shell_read_text(struct shell_reader *reader, const char *text, size_t line,
     int rc;
 
     if (reader->depth == MAX_TEXTS)
-        return shell_error(shell, line, err, "commands in commands too deep");
+        return shell_error(shell, line, err, "commands are nested too deeply");
     shell->pos = text;
     shell->line = line;
     reader->depth++;
     rc = shell_read_commands(reader, err);
     if (!rc && reader->n_frames != n_frames)
-        rc = shell_error(shell, line, err, "commands that do not end");
+        rc = shell_error(shell, line, err, "commands have no end");
     reader->depth--;
     shell->pos = before.pos;
     shell->line = before.line;
@@ -280,8 +280,9 @@ int shell_read_redirection(struct shell_reader *reader, struct err *err)
     rc = shell_expand(shell, &word, false, false, &is_quoted, err);
     if (!rc && pos[0] == '<' && pos[1] == '<' && pos[2] != '<') {
         if (reader->n_here == SHELL_MAX_HERE || !word.len)
-            rc = shell_error(shell, shell->line, err,
-                             "'<<' without a word behind it, or too many");
+            rc = shell_error(
+                shell, shell->line, err,
+                "'<<' without a word after it, or too many of them");
         else
             reader->here[reader->n_here++] =
                 arena_strdup(shell->script->arena, word.data);
@@ -405,7 +406,7 @@ int shell_read_command(struct shell_reader *reader, struct err *err)
         reader->is_function = true;
     } else if (!rc && *shell->pos == '(') {
         rc = shell_error(shell, shell->line, err,
-                         "a '(' that no command has there");
+                         "a '(' that belongs to no command");
     } else if (!rc && words.n) {
         rc = run_command(reader, &words, err);
     }

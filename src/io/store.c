@@ -31,11 +31,11 @@ int store_check(const struct store *store, int status, struct err *err)
     const char *reason = sqlite3_errmsg(store->db);
 
     if (is_half_changed(status))
-        return err_set(err, ERR_IO,
-                       "cannot read '%s': a process that was killed left a "
-                       "change half done, and to undo it the file and its "
-                       "folder must be writable",
-                       store->path);
+        return err_set(
+            err, ERR_IO,
+            "cannot read '%s': a killed process left an unfinished change, and "
+            "to undo it the file and its folder must be writable",
+            store->path);
     switch (status & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:

@@ -177,8 +177,8 @@ static int read_header(struct store_csv_reader *reader, const struct csv *csv,
     size_t n;
 
     if (!csv->n_fields || strcmp(csv->fields[0], "table") != 0)
-        return err_input(err,
-                         "the header of a cost database begins with 'table'");
+        return err_input(err, "the header does not begin with 'table', as that "
+                              "of an exported cost database does");
     /* Only the first MAX_COLUMNS columns are read. A longer header has an
      * unknown or a repeated column among the first MAX_COLUMNS. */
     n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
@@ -192,7 +192,7 @@ static int read_header(struct store_csv_reader *reader, const struct csv *csv,
         for (size_t i = 0; i < STORE_N_TABLES; i++)
             is_known |= reader->tables[i].types[c] != NULL;
         if (!is_known || text_choice(csv->fields, reader->names[c]) < (int)c)
-            return err_input(err, "column '%s' is unknown or there twice",
+            return err_input(err, "column '%s' is unknown or given twice",
                              reader->names[c]);
     }
     return 0;
@@ -259,7 +259,7 @@ static int bind_record(const struct store_csv_reader *reader,
             return err_input(err, "%s '%s' is not %s", reader->names[c], text,
                              *type == 'I'   ? "a whole number"
                              : *type == 'R' ? "a number"
-                                            : "17 shares with blanks between");
+                                            : "17 shares separated by blanks");
     }
     return 0;
 }
@@ -308,9 +308,9 @@ static int check_samples(const struct store_csv_reader *reader, struct err *err)
 
     for (size_t i = 0; !rc && *id.data && i < reader->n_samples; i++)
         if (reader->samples[i].id == strtoll(id.data, NULL, 10))
-            rc = err_input(
-                err, "%s:%zu: sample %s has not the tables that it should have",
-                reader->store->path, reader->samples[i].line, id.data);
+            rc = err_input(err, "%s:%zu: sample %s lacks some of its tables",
+                           reader->store->path, reader->samples[i].line,
+                           id.data);
     buf_release(&id);
     return rc;
 }

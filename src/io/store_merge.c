@@ -30,11 +30,10 @@ int store_verify(struct store *store, struct err *err)
     for (size_t i = 0; i < STORE_N_TABLES; i++)
         if (store_check_table(store, store_tables[i], err))
             return -1;
-    return must_be_none(
-        store,
-        "SELECT 'sample ' || id || ' has not the tables that it "
-        "should have' FROM " STORE_PARTIAL,
-        err);
+    return must_be_none(store,
+                        "SELECT 'sample ' || id || ' lacks some of its tables' "
+                        "FROM " STORE_PARTIAL,
+                        err);
 }
 
 /* --- merging --- */

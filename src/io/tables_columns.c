@@ -142,8 +142,8 @@ static const char *say_wanted(const struct table_cells *cells, size_t column)
     if (format->names)
         return text_list(format->names, " or ", cells->arena);
     if (column == COLUMN_SHARDING)
-        return "a list of table, column, row, grid and replicate with '|' "
-               "between";
+        return "a list of table, column, row, grid and replicate, separated by "
+               "'|'";
     if (format->type == MEMBER_REAL)
         return arena_printf(cells->arena, "a number from %g to %.0f",
                             format->min, format->max);

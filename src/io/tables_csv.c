@@ -27,7 +27,7 @@ static int check_name(const struct tables_csv_reader *reader, const char *name,
     const json_t *line = json_object_get(reader->lines, name);
 
     if (line)
-        return err_input(err, "the name '%s' stands in line %lld already",
+        return err_input(err, "the name '%s' is already in line %lld",
                          tables_shown(name, reader->cells.arena),
                          json_integer_value(line));
     json_object_set_new(reader->lines, name,
@@ -95,7 +95,7 @@ static const char *say_columns(const struct tables_csv_reader *reader,
         reader->cells.arena, "; its columns are %s; %s '--columns %.*s=%s'",
         tables_listed(csv->fields, csv->n_fields, MAX_COLUMNS_LISTED,
                       reader->cells.arena),
-        nearest ? "did you mean" : "another is named by",
+        nearest ? "did you mean" : "name another one with",
         (int)strcspn(name, "|"), name,
         nearest ? tables_shown(nearest, reader->cells.arena) : "NAME");
 }
@@ -109,7 +109,7 @@ static int check_columns(const struct tables_csv_reader *reader,
         [COLUMN_NAME] = "'name'",
         [COLUMN_ROWS] = "'num_embeddings' (nor 'rows' nor 'hash_size')",
         [COLUMN_DIM] = ("'dim' (nor 'embedding_dim'), and no option '--dim D' "
-                        "gives one width to all"),
+                        "sets the width"),
     };
     const char *const *names = reader->cells.names;
 
@@ -131,7 +131,7 @@ static int check_columns(const struct tables_csv_reader *reader,
     for (unsigned k = REUSE_BINS; --k;)
         if (!names[COLUMN_BIN_0] != !names[COLUMN_BIN_0 + k])
             return err_input(
-                err, "the header has no column 'bin_%u', but other bins",
+                err, "the header has no column 'bin_%u', but has other bins",
                 names[COLUMN_BIN_0] ? k : 0);
     return 0;
 }
@@ -158,7 +158,7 @@ static int read_asked(struct tables_csv_reader *reader, struct err *err)
                              "name=table_name,rows=num_rows; '%s' is %s",
                              tables_shown(pair, reader->cells.arena),
                              column == N_TABLE_COLUMNS ? "no such column"
-                             : *field                  ? "there twice"
+                             : *field                  ? "given twice"
                                                        : "without a name");
         reader->asked[column] = field;
     }
@@ -189,9 +189,9 @@ static int place_column(struct tables_csv_reader *reader, size_t field,
     if (other && !strcmp(other, name))
         return err_input(err, "the header has column '%s' twice", name);
     if (other)
-        return err_input(
-            err, "the header's columns '%s' and '%s' are the same thing", other,
-            name);
+        return err_input(err,
+                         "the header's columns '%s' and '%s' mean the same",
+                         other, name);
     reader->field_of[column] = field;
     reader->cells.names[column] = name;
     return 0;
@@ -229,10 +229,8 @@ static int read_record(void *ctx, const struct csv *csv, struct err *err)
                               : read_columns(reader, err);
     if (reader->n_tables)
         return 0;
-    return err_input(err, csv->n_records
-                              ? "no tables after the header"
-                              : "no header that names the columns, and "
-                                "no tables");
+    return err_input(err, csv->n_records ? "no tables after the header"
+                                         : "no header line and no tables");
 }
 
 int tables_from_csv(struct table_list *list, const char *text, size_t len,

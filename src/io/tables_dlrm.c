@@ -36,13 +36,15 @@ static int read_numbers(uint64_t **out, size_t *n,
         if (!text_to_u64(number, value) || *value < 1 || *value > max)
             return err_input(
                 err,
-                "%s:%zu: %s has '%s' where a whole number from 1 to %" PRIu64
-                " is wanted%s",
+                "%s:%zu: %s has '%s' instead of a whole number from 1 to "
+                "%" PRIu64 "%s",
                 reader->source, reader->job.lines[option],
                 dlrm_options[option].name,
                 tables_shown(shell_shown(number, reader->arena), reader->arena),
                 max,
-                shell_is_known(pos) ? "" : ", not what only a shell knows");
+                shell_is_known(pos)
+                    ? ""
+                    : "; a value that only the shell knows cannot be read");
         pos += len;
         if (!*pos)
             return 0;
@@ -59,7 +61,7 @@ static int check_data(const struct dlrm_reader *reader, struct err *err)
                                    strcmp(job->values[i], "synthetic"))))
             return err_input(err,
                              "%s:%zu: %s makes tables of other sizes than the "
-                             "command line says",
+                             "command line gives",
                              reader->source, job->lines[i],
                              dlrm_options[i].name);
     if (job->values[HOT_LIST] && job->values[DATA])
@@ -96,7 +98,7 @@ static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
     if (i >= 0)
         return 0;
     return err_input(
-        err, "%s:%zu: --optimizer '%s' is none of sgd, rwsadagrad and adagrad",
+        err, "%s:%zu: --optimizer '%s' is not sgd, rwsadagrad or adagrad",
         reader->source, reader->job.lines[S_OPTIMIZER],
         tables_shown(shell_shown(name, reader->arena), reader->arena));
 }
@@ -136,10 +138,10 @@ static void note_defaults(const struct dlrm_reader *reader, bool is_main,
             buf_printf(notes, "# %s is not given: %s, the script's default\n",
                        dlrm_options[i].name, dlrm_options[i].otherwise);
     if (is_main && !job->values[HOT_LIST] && unknown_lookups(job, true) < 0)
-        buf_printf(notes,
-                   "# %s is not given: 1 look-up a sample, the script's "
-                   "default\n",
-                   dlrm_options[HOT_LIST].name);
+        buf_printf(
+            notes,
+            "# %s is not given: 1 lookup a sample, the script's default\n",
+            dlrm_options[HOT_LIST].name);
     if (is_main && !job->values[ADAGRAD])
         buf_printf(notes, "# %s is not given: sgd, the script's default\n",
                    dlrm_options[ADAGRAD].name);
@@ -165,8 +167,8 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
         options->warn(
             options->warn_ctx,
             text_say(reader->arena,
-                     "%s:%zu: what '%s' stands for is not known; it may hold "
-                     "more options",
+                     "%s:%zu: the value of '%s' is unknown and may hold more "
+                     "options",
                      reader->source, job->extra_line,
                      tables_shown(shell_shown(job->extra, reader->arena),
                                   reader->arena)));
@@ -174,23 +176,25 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
         return;
     note_defaults(reader, is_main, notes);
     if (job->extra)
-        buf_printf(notes, "# %s\n",
-                   text_say(reader->arena,
-                            "'%s' is not known; it may hold more options",
-                            shell_shown(job->extra, reader->arena)));
+        buf_printf(
+            notes, "# %s\n",
+            text_say(reader->arena,
+                     "the value of '%s' is unknown and may hold more options",
+                     shell_shown(job->extra, reader->arena)));
     if (job->values[batch] && text_to_u64(job->values[batch], &n_samples))
         buf_printf(notes, "# %s %" PRIu64 ": plan with %s\n",
                    dlrm_options[batch].name, n_samples,
                    is_main ? "--batch-per-gpu" : "--batch");
     else if (job->values[batch])
-        buf_printf(notes, "# %s is not known: plan with %s\n",
+        buf_printf(notes, "# the value of %s is unknown: plan with %s\n",
                    say_option(reader, batch),
                    is_main ? "--batch-per-gpu" : "--batch");
     if (job->values[dim] && !shell_is_known(job->values[dim]))
-        buf_printf(notes, "# %s is not known: plan with --dim\n",
+        buf_printf(notes, "# the value of %s is unknown: plan with --dim\n",
                    say_option(reader, dim));
     if (lookups >= 0)
-        buf_printf(notes, "# %s decides the look-ups: plan with --pooling\n",
+        buf_printf(notes,
+                   "# %s sets the number of lookups: plan with --pooling\n",
                    say_option(reader, lookups));
 }
 
@@ -205,7 +209,8 @@ static int given_rows(const struct dlrm_reader *reader, bool is_main,
         job->values[S_ROWS_LIST])
         return 0;
     return err_input(
-        err, "%s:1: neither %s, %s nor %s says how many rows tables have",
+        err,
+        "%s:1: the number of rows is unknown: none of %s, %s and %s is given",
         reader->source, dlrm_options[ROWS_LIST].name, dlrm_options[ROWS].name,
         dlrm_options[S_ROWS_LIST].name);
 }
@@ -282,8 +287,8 @@ int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
     if (len > MAX_SCRIPT_BYTES || memchr(text, '\0', len) ||
         !text_is_utf8(text, len))
         return err_input(err,
-                         "%s:1: no script or command line of dlrm, but more "
-                         "than 1 MiB or no text",
+                         "%s:1: not a script or command line of dlrm: larger "
+                         "than 1 MiB or not text",
                          source);
     list->source = arena_strdup(arena, source);
     if (dlrm_read_script(&reader, arena_strndup(arena, text, len),
@@ -291,8 +296,7 @@ int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
         return -1;
     if (!reader.n_jobs)
         return err_input(err,
-                         "%s:1: no command line of %s or %s says what tables "
-                         "there are",
+                         "%s:1: no command line of %s or %s describes tables",
                          source, dlrm_scripts[0], dlrm_scripts[1]);
     return fill_tables(list, &reader, options, err);
 }

@@ -52,13 +52,13 @@ void tables_warn(const struct table_cells *cells, const char *where,
     if (options->warn && n)
         options->warn(
             options->warn_ctx,
-            text_say(cells->arena, "%s: unknown %ss are left out: %s", where,
+            text_say(cells->arena, "%s: unknown %ss are ignored: %s", where,
                      what, tables_listed(names, n, MAX_LISTED, cells->arena)));
     if (options->warn && !cells->names[COLUMN_POOLING] &&
         !(options->pooling > 0))
         options->warn(options->warn_ctx,
                       text_say(cells->arena,
-                               "%s: no %s 'pooling_factor', so one look-up a "
+                               "%s: no %s 'pooling_factor', so one lookup a "
                                "sample is assumed for every table",
                                where, what));
 }
@@ -94,7 +94,7 @@ int tables_name(struct table_list *list, const char *prefix,
         if (!text_is_printable(name) || json_object_get(seen, name))
             rc = err_input(
                 err, "option '--names': '%s' is %s", tables_shown(name, arena),
-                text_is_printable(name) ? "there twice" : "not printable");
+                text_is_printable(name) ? "given twice" : "not printable");
         json_object_set_new(seen, name, json_true());
         table_init(&list->tables[n]);
         list->tables[n].name = name;
@@ -181,7 +181,8 @@ static int check_format(const char *text, size_t len, const char *source,
     count_columns(next_record(second), ',', &n_second, options, arena);
     if (!strncmp(text, "\x93NUMPY", 6) || !strncmp(text, "PK\3\4", 4))
         return err_input(
-            err, "%s: arrays of NumPy, which 'tables profile' reads", source);
+            err, "%s: NumPy arrays are read by 'neuroshard tables profile'",
+            source);
     if (!*header || strlen(text) < len || n ||
         (n_fields > 1 && n_second == n_fields &&
          strcspn(header, "(){}[]=:;") >= strcspn(header, "\n")))
@@ -189,24 +190,24 @@ static int check_format(const char *text, size_t len, const char *source,
     for (const char *separator = separators; *separator; separator++)
         if (count_columns(header, *separator, &n_fields, options, arena))
             return err_input(err,
-                             "%s:1: its fields are separated by %s; a table "
-                             "list has commas",
+                             "%s:1: fields are separated by %s, but a table "
+                             "list needs commas",
                              source,
                              *separator == ';'    ? "';'"
                              : *separator == '\t' ? "tabs"
                                                   : "'|'");
     if (options->columns)
-        return err_input(
-            err,
-            "%s:1: it is none of: CSV with a header that names its columns, "
-            "JSON with a table a member or an element, a TBE report of "
-            "FBGEMM's, what TorchRec's planner prints, a command line of DLRM",
-            source);
-    return err_input(err,
-                     "%s:1: it is no table list, neither CSV with a header "
-                     "that names its columns nor JSON; 'tables import' reads "
-                     "other forms",
-                     source);
+        return err_input(err,
+                         "%s:1: unknown format; known are CSV with a header "
+                         "that names its columns, JSON with a member or an "
+                         "element per table, a TBE report of FBGEMM, the "
+                         "output of TorchRec's planner, a command line of DLRM",
+                         source);
+    return err_input(
+        err,
+        "%s:1: not a table list, neither CSV with a header that names its "
+        "columns nor JSON; 'neuroshard tables import' reads other formats",
+        source);
 }
 
 int tables_from_text(struct table_list *list, const char *text, size_t len,

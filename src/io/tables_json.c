@@ -28,8 +28,8 @@ static int read_member(struct tables_json_reader *reader, const char *key,
         return 0;
     }
     if (cells->texts[column])
-        return err_input(err, "%s and %s are the same thing",
-                         cells->names[column], key);
+        return err_input(err, "%s and %s mean the same", cells->names[column],
+                         key);
     text = json_cell(value, cells->arena);
     cells->names[column] = key;
     cells->texts[column] = text;
@@ -54,9 +54,9 @@ static int read_sizes(struct tables_json_reader *reader, const json_t *sizes,
 
         if (!json_is_number(size))
             return err_input(
-                err, "it is no object with 'num_embeddings', "
-                     "'embedding_dim' and 'pooling_factor', nor rows or "
-                     "[rows, dim]");
+                err,
+                "it must be an object with 'num_embeddings', 'embedding_dim' "
+                "and 'pooling_factor', or a number of rows, or [rows, dim]");
         if (read_member(reader, keys[i], size, err))
             return -1;
     }
@@ -174,12 +174,11 @@ static int find_tables(struct tables_json_reader *reader, json_t **root,
     for (size_t i = 0; i < json_array_size(*root); i++)
         if (!json_is_object(json_array_get(*root, i)))
             return err_input(err,
-                             "%s:1: a list, but its element %zu is no "
-                             "table, an object with 'row' or "
-                             "'num_embeddings'",
+                             "%s:1: element %zu of the list is not a table, an "
+                             "object with 'row' or 'num_embeddings'",
                              reader->source, i);
     wrong = json_object_get(*root, "neuroshard_plan")
-                ? "a plan, where a list of tables is expected"
+                ? "this is a plan, not a table list"
             : !json_object_size(*root) && !json_array_size(*root) ? "no tables"
                                                                   : NULL;
     return wrong ? err_input(err, "%s:1: %s", reader->source, wrong) : 0;

@@ -74,7 +74,7 @@ static int read_values(struct tbe_reader *reader, int which, struct err *err)
                  : all.key && place_fields(&values[i], &place, &all, 1, err))
             return -1;
         if (which <= TABLE && values[i] != floor(values[i]))
-            return place_error(&place, err, "%s has %g, no whole number",
+            return place_error(&place, err, "%s has %g, not a whole number",
                                list ? key : all.key, values[i]);
     }
     reader->values[which] = values;
@@ -92,8 +92,8 @@ static int add_feature(struct used *tables, const struct tbe_reader *reader,
 
     if (used->n_features++ && (used->n_rows != n_rows || used->dim != dim))
         return place_error(&reader->root, err,
-                           "feature %zu has other rows or columns than one "
-                           "before it that shares its table",
+                           "feature %zu has other rows or columns than an "
+                           "earlier feature of the same table",
                            feature);
     used->n_rows = n_rows;
     used->dim = dim;
@@ -164,12 +164,13 @@ static int fill_table(struct table *table, const struct used *used,
     const json_t *list = NULL;
 
     if (!used->n_features)
-        return place_error(&reader->root, err,
-                           "no feature uses table '%s', but one after it",
-                           table->name);
+        return place_error(
+            &reader->root, err,
+            "no feature uses table '%s', but a later table is used",
+            table->name);
     if (used->n_lookups > TABLES_MAX_FACTOR * reader->batch)
         return place_error(&reader->root, err,
-                           "table '%s' has more than %.0f look-ups a sample",
+                           "table '%s' has more than %.0f lookups a sample",
                            table->name, TABLES_MAX_FACTOR);
     table->num_embeddings = (uint64_t)used->n_rows;
     table->dim = (uint32_t)used->dim;
@@ -192,7 +193,7 @@ static int check_lists(const struct tbe_reader *reader, struct err *err)
 {
     return !place_has(&reader->root, "Ds") || place_has(&reader->root, "Es")
                ? 0
-               : place_error(&reader->root, err, "Ds is there, but not Es");
+               : place_error(&reader->root, err, "Ds is given, but not Es");
 }
 
 /* Checks that the mean of a list agrees with the mean that the report gives,
@@ -266,10 +267,10 @@ static int read_tables(struct table_list *list, struct tbe_reader *reader,
         if (fill_table(&list->tables[i], &used[i], reader, err))
             return -1;
     if (options->notes)
-        buf_printf(options->notes,
-                   "# a batch of %.0f, which histograms are of: plan with "
-                   "--batch\n",
-                   reader->batch);
+        buf_printf(
+            options->notes,
+            "# the histograms are of a batch of %.0f: plan with --batch\n",
+            reader->batch);
     return 0;
 }
 

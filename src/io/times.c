@@ -77,9 +77,9 @@ static int read_record(void *ctx, const struct csv *csv, struct err *err)
     for (unsigned c = 0; c < N_COLUMNS && !csv->n_records; c++) {
         reader->field_of[c] = text_choice(csv->fields, column_names[c]);
         if (reader->field_of[c] < 0)
-            return err_input(err,
-                             "the heading lacks '%s' of step,rank,phase,ms",
-                             column_names[c]);
+            return err_input(
+                err, "the heading lacks '%s', one of step,rank,phase,ms",
+                column_names[c]);
     }
     if (!csv->n_records || !csv->n_fields)
         return 0;

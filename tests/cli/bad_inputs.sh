@@ -12,8 +12,8 @@ echo old >out
 message()
 {
     sed -n "/^neuroshard: warning: /d; s|$ROOT|ROOT|g; s|^neuroshard: ||p" "$1" |
-        sed 's/\(; there are model:FILE\), .*/\1, .../
-            s/\(figures for a GPU .*there are\) .*/\1 .../
+        sed 's/\(; known are model:FILE\), .*/\1, .../
+            s/\(figures for a GPU .*known are\) .*/\1 .../
             s/\(is one of torchrec\)|[a-z|-]*/\1|.../
             s/\(is one of cpu\)|[a-z|-]*/\1|.../'
 }

@@ -52,8 +52,8 @@ says()
 # remedy: prints the remedy in the last message, without its figures
 remedy()
 {
-    sed 's/: the tables take.*; it would/: ...; it would/
-        s/[0-9.]* [MG]iB/SIZE/; s/or [0-9]* \([sd]\)/or N \1/' messages
+    sed 's/: the tables need.*; it would/: ...; it would/
+        s/[0-9.]* [MG]iB/SIZE/; s/or [0-9]* \([sG]\)/or N \1/' messages
 }
 
 echo "# how many"
@@ -212,7 +212,7 @@ echo "exit $?, and as often so in compare: $(cat missed)"
 # The memory that a message asks for is enough, also if a share is reserved.
 for reserve in 15% 40%; do
     default_plan --gpus 2 --memory 1200MiB --reserve $reserve >report
-    size=$(sed -n 's/.* with \([0-9.]* [MG]iB\) a device.*/\1/p' messages)
+    size=$(sed -n 's/.* with \([0-9.]* [MG]iB\) per GPU.*/\1/p' messages)
     default_plan --gpus 2 --memory "$size" --reserve $reserve >report
     echo "what a message asks for: exit $?"
 done
@@ -242,13 +242,13 @@ cat messages
 "$ns" cost four.json 2>messages | sed -n 's/.* on \(.*\), global.*/\1/p'
 plan --gpus 8 --memory 240MiB >report
 echo "exit $?"
-n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
+n=$(sed -n 's/.* or \([0-9]*\) such GPUs.*/\1/p' messages)
 plan --gpus "$n" --memory 240MiB >report
 echo "with as many as that says: exit $?"
 for hosts in "--gpus-per-host 3" "--gpus-per-host 3 --hosts-per-domain 3"; do
     # shellcheck disable=SC2086
     plan --gpus 3 $hosts --memory 240MiB >report
-    n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
+    n=$(sed -n 's/.* or \([0-9]*\) such GPUs.*/\1/p' messages)
     # shellcheck disable=SC2086
     plan --gpus "$n" $hosts --memory 240MiB >report
     echo "$hosts: $n, exit $?"

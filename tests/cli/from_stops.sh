@@ -37,7 +37,7 @@ from()
         echo "$what, ${limit:-no} limit:" \
             "$(beside "$fresh" "$(evaluations "$@" --from "$from" \
                 ${limit:+--move-limit $limit})"),"\
-            "$(sed -n 's/^searched.*till //p' err)"
+            "$(sed -n 's/^searched.*stopped by: //p' err)"
     done
 }
 

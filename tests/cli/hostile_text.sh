@@ -42,8 +42,8 @@ try()
     printf '%s %d%s\n' "$label" "$status" "$(sed -n "s/^neuroshard: //p" stderr |
         sed "/^warning: /d; s|$ROOT|ROOT|g; s/^/: /" |
         sed 's/x\\u001b[^)]*)/TEXT/
-            s/\(; there are model:FILE\), .*/\1, .../
-            s/\(figures for a GPU .*there are\) .*/\1 .../')"
+            s/\(; known are model:FILE\), .*/\1, .../
+            s/\(figures for a GPU .*known are\) .*/\1 .../')"
     for file in stdout stderr out; do
         [ ! -s $file ] || check $file
     done

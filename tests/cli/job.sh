@@ -56,7 +56,7 @@ cmp job.json same.json && echo "the same"
 "$ns" plan "$tables" --gpus 4 --batch 256 --effort 100 --pipeline none --chunks 3 \
     --dense-ms 0.5,1.25 -o small.json >report 2>&1
 "$ns" run small.json --scale-rows 0.01 --no-check --iterations 12 2>err |
-    grep '^look-ups'
+    grep '^lookups'
 
 echo "== but for what is asked"
 "$ns" cost none.json --dense-ms 1,2 -o dense.json >report

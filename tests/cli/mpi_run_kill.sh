@@ -26,7 +26,7 @@ run()
 
 # Stores the first samples, and finds out whether the program has MPI.
 if ! run --iterations 12 --seed 1 >out 2>err; then
-    grep -q 'has no MPI body' err && skip "built without MPI"
+    grep -q 'has no MPI support' err && skip "built without MPI"
     cat err
     exit 1
 fi

@@ -8,7 +8,7 @@ set -u
 
 untimed()
 {
-    sed -E -e 's/ in [0-9]+ ms, till/ in T ms, till/' \
+    sed -E -e 's/ in [0-9]+ ms, stopped by:/ in T ms, stopped by:/' \
         -e 's/"(version|build)": "[^"]*"/"\1": V/'
 }
 

@@ -71,7 +71,7 @@ if [ "$many" ]; then
         hashes four.json >four
         hashes mpi.json | cmp four -
     else
-        grep -q 'has no MPI body' err || cat err
+        grep -q 'has no MPI support' err || cat err
     fi
 fi
 hashes cpu.json >cpu

@@ -127,5 +127,5 @@ grid --gpus 4 --gpus-per-host 2
 cat printed.txt >twice.txt
 sed 8d printed.txt >>twice.txt
 "$NEUROSHARD" plan two.csv --gpus 2 --from twice.txt --effort 0 --batch 64 2>&1 |
-    grep 'not whole'
+    grep incomplete
 exit 0

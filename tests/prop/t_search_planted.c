@@ -438,7 +438,8 @@ static struct problem helped(const struct problem *problem, const char *remedy,
         return with_kind(problem, shard_kinds_from_list(kind, '\0'), arena);
     if (!strncmp(remedy, "at least ", 9))
         remedy += 9;
-    if (sscanf(remedy, "%15s %7s", size, unit) == 2 && isupper(*unit)) {
+    if (sscanf(remedy, "%15s %7s", size, unit) == 2 && isupper(*unit) &&
+        strncmp(unit, "GPU", 3)) {
         snprintf(bytes, sizeof bytes, "%s%s", size, unit);
         if (!text_to_bytes(bytes, &n))
             ok(0, "a size: '%s'", bytes);

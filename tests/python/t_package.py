@@ -122,7 +122,7 @@ def check_tables():
     refused(
         lambda: neuroshard.plan([{**some, "num_embeddings": 8}], 1),
         1,
-        "are the same thing",
+        "mean the same",
         "rows and num_embeddings",
     )
     plan = neuroshard.plan([{"name": "c", "rows": 7, "dim": 8, "x": 1}], 1)

@@ -264,7 +264,7 @@ static void test_checked(void)
     is_content("a", "old");
     ok(file_write_checked("a", "new", 3, check_first, &err) == -1, "a bad one");
     is_str(err.msg,
-           "'a' is not written, as it could not be read again: a:1: no 'o'",
+           "'a' was not written, as it could not be read back: a:1: no 'o'",
            "says so");
     is_content("a", "old");
     ok(file_write_checked("b", "new", 3, check_first, &err) == -1,

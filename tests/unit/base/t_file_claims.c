@@ -113,7 +113,8 @@ static void test_bounds(void)
 {
     ok(!truncate("b", (off_t)FILE_MAX_BYTES + 1), "a file that is too large");
     ok(read_it("b") == -1 && err.code == ERR_IO, "is refused");
-    is_str(err.msg, "'b' holds more than 256 MiB, the most that is read",
+    is_str(err.msg,
+           "'b' is larger than 256 MiB, the largest file that can be read",
            "says so");
     ok(read_it("/dev/zero") == -1 && err.code == ERR_IO, "what never ends too");
 }

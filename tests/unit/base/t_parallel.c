@@ -159,7 +159,7 @@ static void test_cpu(void)
     ok(cpu_check_environment(&err) == -1 && err.code == ERR_USAGE,
        "an unknown one is an error");
     is_str(err.msg,
-           "NEUROSHARD_ISA in the environment is one of portable, avx2, "
+           "environment variable NEUROSHARD_ISA must be portable, avx2 or "
            "avx512, not 'bogus'",
            "its sentence");
     unsetenv("NEUROSHARD_ISA");

@@ -119,13 +119,11 @@ static const char *const want[] = {
     "6 pooling 2 seeds 00 hot 1",
     "kinds 1f+grid cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim "
     "16 pooling 2 seeds 00 hot 1",
-    "option '--shard' lists kinds of table,column,row,grid,replicate, n"
-    "ot 'x'",
+    "option '--shard' takes a list of table,column,row,grid,replicate, not 'x'",
     "option '--shard' needs a value: KINDS",
     "kinds 1f cut 1 width 8 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
     "oling 2 seeds 00 hot 1",
-    "option '--min-width' takes a multiple of 4, not '6': columns are c"
-    "ut in vectors of so many",
+    "option '--min-width' takes a multiple of 4, not '6'",
     "option '--min-width' takes a whole number from 4 to 1048576, not '"
     "0'",
     "kinds 1f cut 0 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
@@ -178,20 +176,19 @@ static const char *const want[] = {
     "ot '-1,3'",
     "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
     "oling 2 seeds 00 hot 1",
-    "option '--row-cut any' does not go with table 'a', whose rows_over"
-    " is 'all'",
+    "option '--row-cut any' contradicts table 'a', whose rows_over is 'all'",
     "model:h100.nsm",
     "torchrec",
     "roofline:a100",
     "roofline:a100",
     "roofline:v100-32gb",
-    "no cost model 'none'; there are model:FILE, roofline:NAME, referen"
-    "ce:DIR, torchrec[:KEY=VALUE,...]",
+    "no cost model 'none'; known are model:FILE, roofline:NAME, reference:DIR, "
+    "torchrec[:KEY=VALUE,...]",
     "torchrec",
-    "no cost model 'reference'; there are model:FILE, roofline:NAME, re"
-    "ference:DIR, torchrec[:KEY=VALUE,...]",
-    "no cost model 'reference'; there are model:FILE, roofline:NAME, re"
-    "ference:DIR, torchrec[:KEY=VALUE,...]",
+    "no cost model 'reference'; known are model:FILE, roofline:NAME, "
+    "reference:DIR, torchrec[:KEY=VALUE,...]",
+    "no cost model 'reference'; known are model:FILE, roofline:NAME, "
+    "reference:DIR, torchrec[:KEY=VALUE,...]",
     "roofline:h100",
 };
 

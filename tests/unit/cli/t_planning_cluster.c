@@ -144,8 +144,8 @@ static const char *const want[] = {
     "h 65536",
     "h100: 9/3/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.594 batc"
     "h 65536",
-    "11 GPUs are no whole number of hosts with 2 to 8 GPUs each: option"
-    " '--gpus-per-host' is needed",
+    "11 GPUs do not fill whole hosts of 2 to 8 GPUs each: option "
+    "'--gpus-per-host' is needed",
     "h100: 16/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.828 bat"
     "ch 65536",
     "h100: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
@@ -154,17 +154,16 @@ static const char *const want[] = {
     "cl 0.500 batch 65536",
     "h100: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 batc"
     "h 65536",
-    "9 GPUs are no whole number of hosts with 4 GPUs each",
+    "9 GPUs do not fill whole hosts of 4 GPUs each",
     "h100: 3/3/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.125 batc"
     "h 65536",
     "8 12 h100: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641"
     " batch 65536",
-    "no number of GPUs from 9 to 11 is that of whole hosts with 4 GPUs "
-    "each",
+    "no number of GPUs from 9 to 11 fills whole hosts of 4 GPUs each",
     "8 16 24 h100: 8/4/2 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3."
     "000 batch 65536",
-    "no number of GPUs from 9 to 11 is that of whole hosts with 4 GPUs "
-    "each, in whole domains",
+    "no number of GPUs from 9 to 11 fills whole hosts of 4 GPUs each, in whole "
+    "domains",
     "option '--hosts-per-domain' needs '--gpus-per-host'",
     "h100: 4/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.500 batc"
     "h 65536",
@@ -186,7 +185,7 @@ static const char *const want[] = {
     "h 65536",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
     "cpu: 2/2/0 16.00-2.400 16.00-2.400 nccl 0.000 batch 65536",
-    "no figures for a GPU 'none'; there are 2080-ti, a100-40gb, a100, b"
+    "no figures for a GPU 'none'; known are 2080-ti, a100-40gb, a100, b"
     "200, cpu, gb200, h100-pcie, h100, h20, h200, l40s, mi300x, mi355x,"
     " t4, v100-32gb",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
@@ -213,12 +212,12 @@ static const char *const want[] = {
     "h100: 2/2/0 79.65-0.000 79.65-0.000 nccl 0.000 batch 65536",
     "h100: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
     "h 65536",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h200: 4/2/0 140.40-21.060 140.40-21.060 140.40-21.060 nccl 0.547 b"
     "atch 65536",
     "h100: 4/2/0 79.65-1.000 79.65-1.000 79.65-1.000 nccl 0.547 batch 6"
@@ -230,12 +229,12 @@ static const char *const want[] = {
     "h100: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
     "h 7",
     "h100: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 65536",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h200: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 65536",
     "h100: 2/2/0 20.00-1.000 20.00-1.000 nccl 0.000 batch 65536",
     "h100: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 gbps 5 0 batch 6553"
@@ -262,14 +261,14 @@ static const char *const want[] = {
     "............................../cluster.json:1: hosts[0].memory[1] "
     "must be a size such as \"80GiB\" or a whole number of bytes",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
-    "option '--gpu' cannot stand beside '--cluster': '................."
-    "............./cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpu' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "a100: 2/2/0 79.35-1.000 79.35-1.000 nccl 0.750 batch 65536",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 gbps 5 0 batch 65"
     "536",
@@ -277,38 +276,38 @@ static const char *const want[] = {
     "536",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 7",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; there are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
+    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
     " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
-    "option '--gpu' cannot stand beside '--cluster': '................."
-    "............./cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpu' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; there are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
-    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
-    "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; there are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
+    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
     " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; there are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
+    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
     " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; there are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
+    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
+    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
+    "............................../cluster.json: gpu: no figures for a"
+    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
     " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
     "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 65536",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h200: 2/2/0 140.40-2.000 140.40-2.000 nccl 0.750 batch 65536",
-    "option '--reserve' cannot stand beside '--cluster': '............."
-    "................./cluster.json' says it",
+    "option '--reserve' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 gbps 5 0 batch 6553"
     "6",
     "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 gbps 0 5 batch 6553"
@@ -316,16 +315,16 @@ static const char *const want[] = {
     "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 7",
     "............................../cluster.json: reserve is 200GiB, bu"
     "t GPU 0 has 79.6 GiB",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "............................../cluster.json: reserve is 200GiB, bu"
     "t GPU 0 has 140 GiB",
-    "option '--reserve' cannot stand beside '--cluster': '............."
-    "................./cluster.json' says it",
+    "option '--reserve' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "............................../cluster.json: reserve is 200GiB, bu"
     "t GPU 0 has 79.6 GiB",
     "............................../cluster.json: reserve is 200GiB, bu"
@@ -334,28 +333,28 @@ static const char *const want[] = {
     "t GPU 0 has 79.6 GiB",
     "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 0 batch 6"
     "5536",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h200: 2/2/0 140.40-21.060 140.40-21.060 nccl 0.750 gbps 10 0 batch"
     " 65536",
     "h100: 2/2/0 79.65-1.000 79.65-1.000 nccl 0.750 gbps 10 0 batch 655"
     "36",
-    "option '--intra-gbps' cannot stand beside '--cluster': '.........."
-    "..................../cluster.json' says it",
+    "option '--intra-gbps' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 5 batch 6"
     "5536",
     "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 0 batch 7",
     "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 batch 65536",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
     "h200: 2/2/0 140.40-26.060 140.40-26.060 nccl 0.750 batch 65536",
     "h100: 2/2/0 79.65-6.000 79.65-6.000 nccl 0.750 batch 65536",
     "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 gbps 5 0 batch 65"
@@ -363,24 +362,24 @@ static const char *const want[] = {
     "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 gbps 0 5 batch 65"
     "536",
     "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 batch 7",
-    "............................../cluster.json: used is 500 GiB for g"
-    "pu 0, but a GPU of kind h100 has 79.6 GiB",
-    "option '--gpus' cannot stand beside '--cluster': '................"
-    "............../cluster.json' says it",
-    "option '--gpus-per-host' cannot stand beside '--cluster': '......."
-    "......................./cluster.json' says it",
-    "option '--memory' cannot stand beside '--cluster': '.............."
-    "................/cluster.json' says it",
-    "............................../cluster.json: used is 500 GiB for g"
-    "pu 0, but a GPU of kind h200 has 140 GiB",
-    "............................../cluster.json: used is 500 GiB for g"
-    "pu 0, but a GPU of kind h100 has 79.6 GiB",
-    "............................../cluster.json: used is 500 GiB for g"
-    "pu 0, but a GPU of kind h100 has 79.6 GiB",
-    "............................../cluster.json: used is 500 GiB for g"
-    "pu 0, but a GPU of kind h100 has 79.6 GiB",
-    "............................../cluster.json: used is 500 GiB for g"
-    "pu 0, but a GPU of kind h100 has 79.6 GiB",
+    "............................../cluster.json: used is 500 GiB for GPU 0, "
+    "but a GPU of kind h100 has 79.6 GiB",
+    "option '--gpus' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--gpus-per-host' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "option '--memory' cannot be given with '--cluster': "
+    "'............................../cluster.json' already gives it",
+    "............................../cluster.json: used is 500 GiB for GPU 0, "
+    "but a GPU of kind h200 has 140 GiB",
+    "............................../cluster.json: used is 500 GiB for GPU 0, "
+    "but a GPU of kind h100 has 79.6 GiB",
+    "............................../cluster.json: used is 500 GiB for GPU 0, "
+    "but a GPU of kind h100 has 79.6 GiB",
+    "............................../cluster.json: used is 500 GiB for GPU 0, "
+    "but a GPU of kind h100 has 79.6 GiB",
+    "............................../cluster.json: used is 500 GiB for GPU 0, "
+    "but a GPU of kind h100 has 79.6 GiB",
 };
 static size_t n_got;
 

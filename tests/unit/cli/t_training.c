@@ -206,7 +206,7 @@ static void test_useless(void)
     is_i64(
         RUN(command_train, "train", "--db", sums, "-o", useless, "--epochs=1"),
         1, "a net worse than adding up is not written");
-    ok(strstr(err.msg, "above the 0.00 % of adding up their single tables as "
+    ok(strstr(err.msg, "above the 0.00 % of the sum of their single tables as "
                        "measured") != NULL,
        "%s", err.msg);
     ok(!file_exists(useless), "there is none");
@@ -332,7 +332,7 @@ static void test_interrupt(const char *db)
                "--device=imaginary", "--force", "--kind=net"),
            130, "training is interrupted, after an epoch");
     ok(strstr(err.msg, "interrupted after epoch 1; ") != NULL, "%s", err.msg);
-    ok(strstr(err.msg, "holds the best model until then, of epoch 1") != NULL,
+    ok(strstr(err.msg, "holds the best model so far, of epoch 1") != NULL,
        "which is the best until then");
 }
 

@@ -65,9 +65,8 @@ static void test_check(void)
         {16, 8, 1, ""},
         {16, 4, 2, ""},
         {16, 4, 4, ""},
-        {12, 8, 0, "12 GPUs are no whole number of hosts with 8 GPUs each"},
-        {16, 4, 3,
-         "4 hosts are no whole number of NVLink domains with 3 hosts each"},
+        {12, 8, 0, "12 GPUs do not fill whole hosts of 8 GPUs each"},
+        {16, 4, 3, "4 hosts do not fill whole NVLink domains of 3 hosts each"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

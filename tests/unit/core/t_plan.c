@@ -278,7 +278,7 @@ static void test_refusals(struct arena *arena)
     fake.floor_ms = INFINITY;
     ok(plan_price(&plan, &fake.oracle, arena, &err) == -1,
        "an infinite cost is refused");
-    is_str(err.msg, "cost model 'fake' gives no finite cost for gpu 0",
+    is_str(err.msg, "cost model 'fake' gives no finite cost for GPU 0",
            "with a sentence");
 
     make_plan(&plan, &fake);
@@ -291,11 +291,10 @@ static void test_refusals(struct arena *arena)
     plan_derive_kinds(&plan);
     ok(plan_price(&plan, &fake.oracle, arena, &err) == -1,
        "so are uneven row blocks");
-    is_str(
-        err.msg,
-        "cost model 'fake' prices rows in equal blocks over all 2 devices or "
-        "the 2 of one host only (table 'second')",
-        "with a sentence");
+    is_str(err.msg,
+           "cost model 'fake' prices row cuts only in equal blocks over all 2 "
+           "GPUs or the 2 of one host (table 'second')",
+           "with a sentence");
 }
 
 /* With rows cut by ranks, the two halves must be on the two GPUs of one host,

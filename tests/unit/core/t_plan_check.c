@@ -550,19 +550,17 @@ BREAK(host, add_costs(f); f->plan.cost.host_ms = 9)
 BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
 
 #define NO_BANDWIDTH \
-    "the cluster has a bandwidth that is not in 0.001 to 1000000 GB/s"
+    "a bandwidth of the cluster is outside 0.001 to 1000000 GB/s"
 
 static const struct broken_case broken_cases[] = {
-    {break_no_devices, "the cluster has no devices"},
-    {break_no_hosts, "the cluster has no devices per host"},
+    {break_no_devices, "the cluster has no GPUs"},
+    {break_no_hosts, "the cluster has no GPUs per host"},
     {break_slow_hosts, NO_BANDWIDTH},
     {break_fast_network, NO_BANDWIDTH},
-    {break_uneven_hosts,
-     "4 GPUs are no whole number of hosts with 3 GPUs each"},
-    {break_larger_hosts,
-     "4 GPUs are no whole number of hosts with 8 GPUs each"},
+    {break_uneven_hosts, "4 GPUs do not fill whole hosts of 3 GPUs each"},
+    {break_larger_hosts, "4 GPUs do not fill whole hosts of 8 GPUs each"},
     {break_uneven_domains,
-     "2 hosts are no whole number of NVLink domains with 3 hosts each"},
+     "2 hosts do not fill whole NVLink domains of 3 hosts each"},
     {break_no_batch, "the batch is empty"},
     {break_no_tables, "the plan has no tables"},
     {break_no_name, "tables[2] has an empty name"},
@@ -587,9 +585,9 @@ static const struct broken_case broken_cases[] = {
     {break_empty_bins, "table 'wide': its bins add up to 0, not to 1"},
     {break_bad_bin, "table 'wide': a bin of -0.5 is not a finite number >= 0"},
     {break_pin_nowhere,
-     "table 'whole' is pinned to device 4, but there are 4 devices"},
+     "table 'whole' is pinned to GPU 4, but there are 4 GPUs"},
     {break_no_such_table, "shards[5].table is 7, but there are 7 tables"},
-    {break_no_such_device, "shards[12].device is 9, but there are 4 devices"},
+    {break_no_such_device, "shards[12].device is 9, but there are 4 GPUs"},
     {break_no_rows_held,
      "shards[4] holds rows 0 to 0 of table 'tall', which has 4000"},
     {break_rows_beyond,
@@ -599,22 +597,16 @@ static const struct broken_case broken_cases[] = {
     {break_columns_beyond,
      "shards[1] holds columns 96 to 132 of table 'wide', which has 128"},
     {break_table_missing, "table 'whole' has no shards"},
-    {break_hole_in_columns,
-     "table 'wide': row 0, column 64 is held by no shard"},
+    {break_hole_in_columns, "table 'wide': row 0, column 64 is in no shard"},
     {break_overlap_in_columns,
-     "table 'wide': row 0, column 96 is held twice, on device 3 and on "
-     "device 3"},
-    {break_hole_in_rows,
-     "table 'tall': row 3998, column 0 is held by no shard"},
-    {break_overlap_in_rows,
-     "table 'tall': row 1499, column 0 is held twice, on device 0 and on "
-     "device 1"},
+     "table 'wide': row 0, column 96 is in two shards, on GPU 3 and on GPU 3"},
+    {break_hole_in_rows, "table 'tall': row 3998, column 0 is in no shard"},
+    {break_overlap_in_rows, "table 'tall': row 1499, column 0 is in two "
+                            "shards, on GPU 0 and on GPU 1"},
     {break_whole_twice,
-     "table 'whole': row 0, column 0 is held twice, on device 0 and on "
-     "device 1"},
-    {break_hole_and_overlap,
-     "table 'square': row 200, column 20 is held twice, on device 0 and on "
-     "device 0"},
+     "table 'whole': row 0, column 0 is in two shards, on GPU 0 and on GPU 1"},
+    {break_hole_and_overlap, "table 'square': row 200, column 20 is in two "
+                             "shards, on GPU 0 and on GPU 0"},
     {break_kind_of_one,
      "shards[2].kind is 'table', but the shards of table 'wide' are of kind "
      "'column'"},
@@ -632,9 +624,9 @@ static const struct broken_case broken_cases[] = {
     {break_replica_missing,
      "table 'whole' is replicated, but shards[13] is not whole"},
     {break_replica_alone,
-     "table 'whole' is replicated, but device 1 has 0 copies"},
+     "table 'whole' is replicated, but GPU 1 has 0 copies"},
     {break_replica_twice,
-     "table 'small' is replicated, but device 0 has 2 copies"},
+     "table 'small' is replicated, but GPU 0 has 2 copies"},
     {break_replica_as_table,
      "shards[14].kind is 'table', but the shards of table 'small' are of kind "
      "'replicate'"},
@@ -643,26 +635,23 @@ static const struct broken_case broken_cases[] = {
      "table 'square' has shards of kind 'grid', which the plan's problem does "
      "not allow"},
     {break_odd_width,
-     "shards[2] cuts 62 columns from table 'wide', which is no multiple of 4"},
-    {break_pin, "table 'wide' is pinned to device 3, but shards[2] is on "
-                "device 1"},
-    {break_group_spread,
-     "table 'tall' of group 'pals' is on devices 0 and 1, but a group stays "
-     "on one"},
-    {break_group_apart, "tables 'friend' and 'mate' of group 'pals' are on "
-                        "devices 2 and 3"},
-    {break_group_between, "tables 'whole' and 'mate' of group 'pals' are on "
-                          "devices 0 and 2"},
-    {break_memory,
-     "device 1 needs 3.17 MiB, 2.17 MiB more than it has: weights 869 KiB, "
-     "optimizer 20.0 KiB, input 494 KiB, outputs 1.82 MiB, nccl 0 B, reserve 0 "
-     "B; the largest item is outputs"},
+     "shards[2] holds 62 columns of table 'wide', not a multiple of 4"},
+    {break_pin, "table 'wide' is pinned to GPU 3, but shards[2] is on GPU 1"},
+    {break_group_spread, "table 'tall' of group 'pals' is on GPUs 0 and 1, but "
+                         "a group stays on one GPU"},
+    {break_group_apart,
+     "tables 'friend' and 'mate' of group 'pals' are on GPUs 2 and 3"},
+    {break_group_between,
+     "tables 'whole' and 'mate' of group 'pals' are on GPUs 0 and 2"},
+    {break_memory, "GPU 1 needs 3.17 MiB, 2.17 MiB more than it has: weights "
+                   "869 KiB, optimizer 20.0 KiB, input 494 KiB, outputs 1.82 "
+                   "MiB, nccl 0 B, reserve 0 B; the largest item is outputs"},
     {break_reserve,
-     "device 2 needs 17.7 MiB, 1.68 MiB more than it has: weights 82.3 KiB, "
+     "GPU 2 needs 17.7 MiB, 1.68 MiB more than it has: weights 82.3 KiB, "
      "optimizer 2.77 KiB, input 467 KiB, outputs 1.14 MiB, nccl 0 B, reserve "
      "16.0 MiB; the largest item is reserve"},
     {break_huge_rows,
-     "device 0 needs 16.0 EiB, 16.0 EiB more than it has: weights 16.0 EiB, "
+     "GPU 0 needs 16.0 EiB, 16.0 EiB more than it has: weights 16.0 EiB, "
      "optimizer 16.0 EiB, input 464 KiB, outputs 1.85 MiB, nccl 0 B, reserve 0 "
      "B; the largest item is weights"},
     {break_stored_memory,
@@ -681,28 +670,27 @@ static const struct broken_case broken_cases[] = {
      "devices[3].memory_bytes does not agree with its shards: weights 560240, "
      "optimizer 18440, input 502784, outputs 1347824, nccl 0, reserve 0, total "
      "2429288"},
-    {break_inf_shard, "shards[5] has a cost of inf ms, which is no time"},
-    {break_inf_bound, "the lower bound of -inf ms is not a time"},
-    {break_half_priced, "device 0 has a cost, but the plan has no total"},
-    {break_inf_total, "the plan's total of inf ms is not a time"},
-    {break_negative_total, "the plan's total of -1 ms is not a time"},
-    {break_nan_part, "device 1 lacks a cost, but the plan has a total"},
-    {break_negative_part, "device 1: a cost of -9 ms is not a time"},
-    {break_negative_compute, "device 1: a cost of -9 ms is not a time"},
-    {break_inf_bwd_comm, "device 1: a cost of inf ms is not a time"},
-    {break_sum,
-     "device 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
-    {break_rounded_sum, "device 1: its total is 8.75001138 ms, but its parts "
-                        "add up to 8.75 ms"},
+    {break_inf_shard, "shards[5]: a cost of inf ms is not a valid time"},
+    {break_inf_bound, "the lower bound of -inf ms is not a valid time"},
+    {break_half_priced, "GPU 0 has a cost, but the plan has no total"},
+    {break_inf_total, "the plan's total of inf ms is not a valid time"},
+    {break_negative_total, "the plan's total of -1 ms is not a valid time"},
+    {break_nan_part, "GPU 1 has no cost, but the plan has a total"},
+    {break_negative_part, "GPU 1: a cost of -9 ms is not a valid time"},
+    {break_negative_compute, "GPU 1: a cost of -9 ms is not a valid time"},
+    {break_inf_bwd_comm, "GPU 1: a cost of inf ms is not a valid time"},
+    {break_sum, "GPU 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
+    {break_rounded_sum,
+     "GPU 1: its total is 8.75001138 ms, but its parts add up to 8.75 ms"},
     {break_rounded_total, "the plan's total is 8.75001138 ms, but its slowest "
-                          "device or host takes 8.75 ms"},
+                          "GPU or host takes 8.75 ms"},
     {break_rounded_bound, "the lower bound of 8.75001138 ms is above the "
                           "plan's total of 8.75 ms"},
-    {break_nan_total, "device 1 lacks a cost, but the plan has a total"},
-    {break_total, "the plan's total is 8.76 ms, but its slowest device "
-                  "or host takes 8.75 ms"},
-    {break_host, "the plan's total is 8.75 ms, but its slowest device "
-                 "or host takes 9 ms"},
+    {break_nan_total, "GPU 1 has no cost, but the plan has a total"},
+    {break_total,
+     "the plan's total is 8.76 ms, but its slowest GPU or host takes 8.75 ms"},
+    {break_host,
+     "the plan's total is 8.75 ms, but its slowest GPU or host takes 9 ms"},
     {break_bound,
      "the lower bound of 8.7501 ms is above the plan's total of 8.75 ms"},
 };

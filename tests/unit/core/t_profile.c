@@ -337,11 +337,11 @@ static void check_refused(void)
         int64_t id;
         const char *want;
     } cases[] = {
-        {10, 99, 10, "id 10 is none of 0 to 9"},
-        {0, 99, 99, "id 99 is none of 0 to 98"},
-        {10, 0, -1, "id -1 is none of 0 to 9"},
+        {10, 99, 10, "id 10 is outside 0 to 9"},
+        {0, 99, 99, "id 99 is outside 0 to 98"},
+        {10, 0, -1, "id -1 is outside 0 to 9"},
         {0, PROFILE_MAX_ROWS, UINT32_MAX,
-         "id 4294967295 is none of 0 to 4294967294"},
+         "id 4294967295 is outside 0 to 4294967294"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

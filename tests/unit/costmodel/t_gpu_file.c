@@ -128,14 +128,13 @@ static void test_names(void)
     }
     ok(!get("h10") && err.code == ERR_USAGE &&
            !strncmp(err.msg,
-                    "no figures for a GPU 'h10'; did you mean h100? there "
-                    "are ",
+                    "no figures for a GPU 'h10'; did you mean h100? known are ",
                     56),
        "a near miss: %s", err.msg);
     ok(!get("2080_Ti") && strstr(err.msg, "did you mean 2080-ti? "),
        "marks count: %s", err.msg);
     ok(!get("frob") && err.code == ERR_USAGE &&
-           !strncmp(err.msg, "no figures for a GPU 'frob'; there are ", 39) &&
+           !strncmp(err.msg, "no figures for a GPU 'frob'; known are ", 39) &&
            strstr(err.msg, ", h100, "),
        "none near: %s", err.msg);
     ok(!get("./nope.json") && err.code == ERR_IO, "a path: %s", err.msg);
@@ -248,11 +247,10 @@ static void test_refused(void)
         {"\"A\"", "1", "g.json:1: name must be a string, not a number"},
         {"port", "bus", "g.json:2: exchange must be one of port, total"},
         {"l2_gbps", "l2_gbs",
-         "g.json:6: l2_gbs is no member; there are name, exchange, "
+         "g.json:6: l2_gbs is not a known member; known are name, exchange, "
          "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
          "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, host_ms, "
-         "intra_gbps, intra_alpha_us, nic_gbps, sheet_gbps, "
-         "lookup_error_frac"},
+         "intra_gbps, intra_alpha_us, nic_gbps, sheet_gbps, lookup_error_frac"},
         {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
          "\"source\": \"b\", \"date\": \"2024\"}",
          "", "g.json:1: n_sms is missing"},
@@ -277,8 +275,8 @@ static void test_refused(void)
          "null"},
         {"\"value\": 2900, ", "", "g.json:5: dram_gbps.value is missing"},
         {"\"value\": 2900", "\"valeu\": 2900",
-         "g.json:5: dram_gbps.valeu is no member; there are value, basis, "
-         "source, date"},
+         "g.json:5: dram_gbps.valeu is not a known member; known are value, "
+         "basis, source, date"},
         {"measured", "guessed",
          "g.json:3: memory_bytes.basis must be one of measured, fitted, "
          "data sheet, estimated"},

@@ -261,7 +261,7 @@ static void test_named(struct model *model, struct arena *arena)
        "but not where that has none");
     is_str(err.msg,
            "no figures for a GPU 'mybox': its model was measured on "
-           "'cuda:NVIDIA H999', and there are none for that either",
+           "'cuda:NVIDIA H999', which has no figures either",
            "the message says so");
     unlink(path);
 }

@@ -287,7 +287,7 @@ static void test_broken_headers(void)
          "batch_min is -1, not a whole number >= 0"},
         {"\"precision\": \"fp32\",\n        \"optimizer\": \"adam\"",
          "\"precision\": \"fp16\",\n        \"optimizer\": \"sgd\"",
-         "fp16 with sgd is there twice"},
+         "fp16 with sgd is given twice"},
         {"\"ranges\"",
          "\"batch\": 0, \"precision\": \"fp32\", "
          "\"optimizer\": \"sgd\", \"ranges\"",
@@ -297,26 +297,24 @@ static void test_broken_headers(void)
         {"\"name\": \"tables\"", "\"name\": \"chairs\"",
          "total 'chairs' is unknown to this program"},
         {"\"name\": \"tables\"", "\"name\": \"gather_kib\"",
-         "total 'gather_kib' is unknown to this program, or there twice"},
+         "total 'gather_kib' is unknown to this program, or given twice"},
         {"\"rate_ms\": 0.0", "\"rate_ms\": -1e-9",
          "estimate.totals[1].rate_ms is -1.0000000000000001e-09, not in"},
         {"\"base_ms\": 0.125", "\"base_ms\": 0.0",
          "estimate.base_ms is 0, not in "},
         {"\"ratio_max\": 2.0", "\"ratio_max\": 0.25",
          "estimate.ratio_max is below ratio_min"},
-        {"\"estimate\"", "\"guess\"",
-         "has 45 weights where its shape takes 39"},
+        {"\"estimate\"", "\"guess\"", "has 45 weights, but its shape needs 39"},
         {"\"threads\": 2", "\"threads\": 4294967296", "setting.threads is 429"},
         {"\"share_3\"", "\"share_x\"",
          "feature 'share_x' is unknown to this program"},
         {"\"share_3\"", "\"row\"",
-         "feature 'row' is unknown to this program, "
-         "or there twice"},
+         "feature 'row' is unknown to this program, or given twice"},
         {"\"std\": 2.0", "\"std\": 0.0", ".std is 0, not in "},
         {"\"std\": 2.0", "\"std\": 1e999", "not valid JSON"},
         {"\"std\": 2.0", "\"std\": null", ".std must be a number, not null"},
         {"\"hidden\": 4", "\"hidden\": 5",
-         "has 45 weights where its shape takes 51"},
+         "has 45 weights, but its shape needs 51"},
         {"\"hidden\": 4", "\"hidden\": 0",
          "shape.hidden is 0, outside 1 to 1024"},
         {"\"hidden\": 4", "\"hidden\": 4000000000", "outside 1 to 1024"},
@@ -475,13 +473,13 @@ static void test_broken_frames(void)
             "was written in model format 4, this program reads 1 to 3", &arena);
     memcpy(copy, data, len);
     memset(copy + 16, 0xff, 8);
-    refuses(copy, len, "which is absurd", &arena);
+    refuses(copy, len, "impossible sizes", &arena);
     memcpy(copy, data, len);
     copy[15] = 0x7f;
-    refuses(copy, len, "which is absurd", &arena);
+    refuses(copy, len, "impossible sizes", &arena);
     memcpy(copy, data, len);
     copy[len - 20] ^= 1;
-    refuses(copy, len, "damaged: the checksum does not fit", &arena);
+    refuses(copy, len, "damaged: the checksum does not match", &arena);
 
     small_model(&model, &arena);
     root = model_to_json(&model);
@@ -493,7 +491,7 @@ static void test_broken_frames(void)
     file = write_by_hand(header, &model, model.mlp.n_params, &len, &arena);
     refuses(file, len, "weight 27 is not a finite number", &arena);
     file = write_by_hand(header, &model, model.mlp.n_params - 1, &len, &arena);
-    refuses(file, len, "has 44 weights where its shape takes 45", &arena);
+    refuses(file, len, "has 44 weights, but its shape needs 45", &arena);
     mem_free(header);
     json_decref(root);
     arena_release(&arena);

@@ -71,7 +71,7 @@ static void check_names(const char *golden, struct arena *arena)
         ok(!file_write(path, spoilt, len, &err) &&
                model_import(&model, dir, arena, &err) &&
                err.code == ERR_INPUT &&
-               strstr(err.msg, ": a model takes the layers t_hidden.0, "),
+               strstr(err.msg, ": a model needs the layers t_hidden.0, "),
            "without %s: %s", names[k], err.msg);
     }
     unlink(path);

@@ -93,7 +93,7 @@ int main(void)
                err.code == ERR_USAGE,
            "refused as a usage error");
         is_str(err.msg,
-               arena_printf(&arena, "no cost model '%s'; there are %s",
+               arena_printf(&arena, "no cost model '%s'; known are %s",
                             unknown[i], ORACLE_CHOICES),
                "the message lists the cost models");
     }

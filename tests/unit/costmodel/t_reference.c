@@ -252,8 +252,8 @@ static void check_errors(struct arena *arena)
         {"{" FEATURES ",\"feature_means\":[" TWENTY
          "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
          "\"inp\":2,\"out\":1,\"weight\":[1,1],\"bias\":[0]}]}",
-         "net_compute.json: layers[0].layer 't_hidden.0' takes 2 inputs where "
-         "20 arrive"},
+         "net_compute.json: layers[0].layer 't_hidden.0' takes 2 inputs, but "
+         "gets 20"},
         {"{" FEATURES ",\"feature_means\":[" TWENTY
          "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
          "\"inp\":20,\"out\":1025}]}",

@@ -100,7 +100,7 @@ static void check_gpus(void)
            whole_ms(*name, make_table(1000000, 128, 20)));
     ok(oracle_roofline_open(&oracle, "h900", &problem, &arena, &err) &&
            err.code == ERR_USAGE &&
-           !strncmp(err.msg, "no figures for a GPU 'h900'; there are ", 39),
+           !strncmp(err.msg, "no figures for a GPU 'h900'; known are ", 39),
        "an unknown GPU: %s", err.msg);
     arena_release(&arena);
 }

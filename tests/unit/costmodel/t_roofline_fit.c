@@ -501,8 +501,8 @@ static void test_choice(const struct gpu_spec *h100)
            "the GPU that explains the samples");
     ok(train_choose(&model, samples, 7, &options, &arena, &err) != 0, "seven");
     is_str(err.msg,
-           "too few samples to fit a roofline to: 7 that are not held out, "
-           "where at least 8 are needed; 0 of a disturbed machine do not count",
+           "too few samples to fit a roofline to: 7 are not held out, but at "
+           "least 8 are needed; 0 of a disturbed machine were left out",
            "are too few");
 }
 

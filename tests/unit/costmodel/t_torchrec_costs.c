@@ -267,14 +267,14 @@ static void check_settings(void)
          "cost model 'torchrec': outputs is 'new' or 'legacy', not 'old'"},
         {"torchrec:hbm", "cost model 'torchrec' takes KEY=VALUE, not 'hbm'"},
         {"torchrec:hbm=5,", "cost model 'torchrec' takes KEY=VALUE, not ''"},
-        {"torchrec:ddr=51", "cost model 'torchrec' has no setting 'ddr'; there "
+        {"torchrec:ddr=51", "cost model 'torchrec' has no setting 'ddr'; known "
                             "are hbm, intra, inter, outputs, backward"},
         {"torchrec:backward=-1",
-         "cost model 'torchrec': backward is how many times its forward pass a "
-         "backward pass takes, 0 to 1e+06, not '-1'"},
+         "cost model 'torchrec': backward is the time of a backward pass over "
+         "that of a forward pass, 0 to 1e+06, not '-1'"},
         {"torchrec:backward=nan",
-         "cost model 'torchrec': backward is how many times its forward pass a "
-         "backward pass takes, 0 to 1e+06, not 'nan'"},
+         "cost model 'torchrec': backward is the time of a backward pass over "
+         "that of a forward pass, 0 to 1e+06, not 'nan'"},
     };
     struct table table = make_table(&cases[0].table);
     struct problem problem = make_problem(&table, 8, 8);
@@ -432,8 +432,8 @@ static void check_rows(void)
                row_cases[i].name);
         if (!row_cases[i].is_priced)
             is_str(err.msg,
-                   "cost model 'torchrec' prices rows in equal blocks over all "
-                   "4 devices or the 2 of one host only (table 't')",
+                   "cost model 'torchrec' prices row cuts only in equal blocks "
+                   "over all 4 GPUs or the 2 of one host (table 't')",
                    "and why not");
         else
             ok(plan.shard_ms[0] == plan.shard_ms[plan.n_shards - 1],

@@ -27,7 +27,7 @@ static void test_cpu_names(void)
     is_i64(setting.n_threads, 3, "its threads");
     ok(setting.precision == PRECISION_FP16 &&
            setting.optimizer == OPTIMIZER_SGD && setting.batch == 7,
-       "and what is measured there");
+       "and device to measure on there");
     snprintf(want, sizeof want, "cpu:%s", cpu_model_name(model, sizeof model));
     is_str(device->facts.name, want, "name");
     is_str(device->facts.isa, cpu_isa_name(cpu_isa_best()), "isa");
@@ -84,18 +84,19 @@ static void test_gpu_names(void)
     ok(device_free_bytes(device) + (60 << 20) < n_free, "memory is counted");
     if (strcmp(device->facts.name, "cuda:Emulated GPU") == 0) {
         setenv("EMULATOR_DEVICES", "1", 1);
-        refuse_gpu(1, "this machine has 1");
+        refuse_gpu(1, "this machine has only 1");
         setenv("EMULATOR_DEVICES", "0", 1);
         is_i64(device_count(DEVICE_CUDA), 0, "a driver without a GPU");
         refuse_gpu(0, "no CUDA-capable device is detected");
         unsetenv("EMULATOR_DEVICES");
         setenv("EMULATOR_DRIVER", "12040", 1);
         is_i64(device_count(DEVICE_CUDA), 0, "an old driver");
-        refuse_gpu(0, "its driver is made for CUDA up to "
-                      "12.4 and this program for 13.0: take a newer driver, or "
-                      "build with a CUDA toolkit that is no newer");
+        refuse_gpu(
+            0,
+            "its driver supports CUDA up to 12.4, but this program needs 13.0: "
+            "install a newer driver, or build with an older CUDA toolkit");
         setenv("EMULATOR_DRIVER", "0", 1);
-        refuse_gpu(0, "this machine has no NVIDIA driver that works");
+        refuse_gpu(0, "this machine has no working NVIDIA driver");
         unsetenv("EMULATOR_DRIVER");
         setenv("EMULATOR_MEMORY", "0x6000000", 1);
         is_i64(device_alloc(device, &d_ptr, 64 << 20, &(struct err){0}), -1,

@@ -137,8 +137,8 @@ static void test_walks(void)
                "too many");
     }
     is_str(err.msg,
-           "a batch of 4294967295 bags a table needs more blocks of threads "
-           "than a GPU starts at once",
+           "a batch of 4294967295 bags per table needs more thread blocks than "
+           "a GPU can launch at once",
            "the sentence");
 }
 

@@ -304,14 +304,14 @@ static void test_refused(struct device *gpu)
 
     is_i64(lookup_open(&lookup, gpu, &spec, &err), -1, "too wide");
     is_str(err.msg,
-           "table 0: dim 3076 cannot be executed on a GPU, up to 3072 can",
+           "table 0: dim 3076 is too large for a GPU, at most 3072 can be run",
            "the sentence");
     table.dim = 4;
     spec.max_lookups = UINT32_MAX;
     is_i64(lookup_open(&lookup, gpu, &spec, &err), -1, "too many look-ups");
     is_str(err.msg,
-           "4294967295 look-ups a batch cannot be executed on a GPU, "
-           "4294901759 can",
+           "4294967295 lookups a batch are too many for a GPU, at most "
+           "4294901759 can be run",
            "the sentence");
 }
 

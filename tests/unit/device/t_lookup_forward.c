@@ -113,7 +113,8 @@ static void test_rejected(void)
     spec.max_lookups = 1ull << 32;
     is_i64(lookup_open(&lookup, device, &spec, &err), -1, "too many look-ups");
     is_str(err.msg,
-           "4294967296 look-ups a batch cannot be executed, 4294967295 can",
+           "4294967296 lookups a batch are too many, at most 4294967295 can be "
+           "run",
            "the sentence");
     device_close(device);
 }

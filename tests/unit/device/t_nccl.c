@@ -11,15 +11,14 @@ static void test_missing(void)
     ok(nccl_load(&nccl, "libno-such-nccl.so.2", &err) && err.code == ERR_DEVICE,
        "no NCCL");
     is_str(err.msg,
-           "GPUs of several processes talk through NCCL, which cannot be "
-           "loaded: libno-such-nccl.so.2: cannot open shared object file: No "
-           "such file or directory",
+           "cannot load NCCL, which GPUs of several processes need: "
+           "libno-such-nccl.so.2: cannot open shared object file: No such file "
+           "or directory",
            "is one sentence");
     ok(nccl_load(&nccl, "libm.so.6", &err) && err.code == ERR_DEVICE,
        "another library");
     is_str(err.msg,
-           "'libm.so.6' lacks 'ncclGetVersion': it is no NCCL of version 2.13 "
-           "or later",
+           "'libm.so.6' lacks 'ncclGetVersion': it is not NCCL 2.13 or later",
            "is another one");
     nccl_unload(&nccl);
 }

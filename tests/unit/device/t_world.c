@@ -152,11 +152,11 @@ static void test_without_mpi(void)
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     ok(world_open(&world, &err) && err.code == ERR_USAGE,
        "two processes without MPI");
-    is_str(err.msg,
-           "2 processes were started together, but this build has no MPI "
-           "body; one process alone can be every rank, or build it with 'make "
-           "MPI=1'",
-           "are refused");
+    is_str(
+        err.msg,
+        "2 processes were started together, but this build has no MPI support: "
+        "start a single one for all ranks, or build with 'make MPI=1'",
+        "are refused");
     unsetenv("OMPI_COMM_WORLD_SIZE");
 }
 
@@ -174,8 +174,7 @@ int main(int argc, char **argv)
     test_alone();
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     test_forked(2, "never", ERR_USAGE,
-                "a launcher started 2 processes already, each of which is one "
-                "rank");
+                "a launcher already started 2 processes, one per rank");
     unsetenv("OMPI_COMM_WORLD_SIZE");
     if (!processes_know_mpi())
         test_without_mpi();

@@ -111,16 +111,15 @@ static void says(struct comparison *comparison, const char *text,
 }
 
 static const char many_text[] =
-    "2 tasks on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
-    "\n"
+    "2 tasks on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n\n"
     "planner       solved  cut  paired   x ours signif.  common ms  search ms\n"
     "other              1    1       1    1.500       0      6.000       6.00\n"
-    "ours               2    0       2    1.000       0      4.000       0.00\n"
-    "\n"
-    "x ours: mean of total over ours, on the tasks that both solved; common "
-    "ms: mean total on the 1 tasks solved by all planners that solved any; "
-    "search ms: mean of all tasks; signif.: tasks on which our gain is beyond "
-    "its error; cut: cut short by time or an interrupt\n";
+    "ours               2    0       2    1.000       0      4.000       "
+    "0.00\n\n"
+    "x ours: mean ratio of the total to ours, on the tasks that both solved; "
+    "common ms: mean total on the 1 tasks solved by all planners that solved "
+    "any; search ms: mean of all tasks; signif.: tasks on which our gain "
+    "exceeds its error; cut: tasks cut short by time or an interrupt\n";
 
 static const char many_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
@@ -154,19 +153,16 @@ static const char many_json[] =
     "by\":null}]}]}";
 
 static const char failed_text[] =
-    "3 tables on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
-    "\n"
+    "3 tables on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n\n"
     "planner       total ms  x ours  +- % max/mean memory % search ms\n"
     "other        no memory\n"
-    "ours             4.000   1.000     -    1.111     75.0      0.00\n"
-    "\n"
+    "ours             4.000   1.000     -    1.111     75.0      0.00\n\n"
     "planner      compute ms bwd comm ms fwd comm ms\n"
-    "ours              1.000       1.500       2.000\n"
-    "\n"
-    "parts are those of the slowest GPU in each; fwd comm holds waiting; "
-    "max/mean is of compute + bwd comm\n"
-    "+- %: nine in ten ratios are known that well; significant: farther from 1 "
-    "than that\n";
+    "ours              1.000       1.500       2.000\n\n"
+    "parts: each of the GPU that is slowest in it; fwd comm includes waiting; "
+    "max/mean: of compute + bwd comm\n"
+    "+- %: error of the ratio, not exceeded by nine in ten; significant: the "
+    "ratio differs from 1 by more\n";
 
 static const char failed_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
@@ -181,20 +177,18 @@ static const char failed_json[] =
 /* Each part is that of the GPU that takes longest in it. A planner without
  * parts has no line. */
 static const char parts_text[] =
-    "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
-    "\n"
+    "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n\n"
     "planner       total ms  x ours  +- % max/mean memory % search ms\n"
     "other            6.000   1.500     -    1.231     75.0     12.00  cut "
     "short by time\n"
-    "ours             4.000   1.000     -    1.111     75.0      0.00\n"
-    "\n"
+    "ours             4.000   1.000     -    1.111     75.0      0.00\n\n"
     "planner        input ms  forward   output  gradient  backward  replicas\n"
-    "ours              0.250    0.500    0.300     0.300     0.700     0.125\n"
-    "\n"
-    "parts are those of the slowest GPU in each; fwd comm holds waiting; "
-    "max/mean is of compute + bwd comm\n"
-    "+- %: nine in ten ratios are known that well; significant: farther from 1 "
-    "than that\n";
+    "ours              0.250    0.500    0.300     0.300     0.700     "
+    "0.125\n\n"
+    "parts: each of the GPU that is slowest in it; fwd comm includes waiting; "
+    "max/mean: of compute + bwd comm\n"
+    "+- %: error of the ratio, not exceeded by nine in ten; significant: the "
+    "ratio differs from 1 by more\n";
 
 static const char parts_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
@@ -274,8 +268,7 @@ static void test_outside(void)
     ok(strstr(out.data, "\n        outside of what was measured: rows of table "
                         "'t' 4e+09 (10 to 2e+08)\n") != NULL,
        "loads outside are named: %s", out.data);
-    ok(strstr(out.data, "\nwhere ours takes 2.000 ms it waits for the host") !=
-           NULL,
+    ok(strstr(out.data, "\nour step of 2.000 ms waits for the host") != NULL,
        "and that ours waits for the host");
     planners = json_object_get(root, "planners");
     ok(!json_object_get(json_array_get(planners, 0), "outside"),

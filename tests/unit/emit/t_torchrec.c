@@ -363,19 +363,19 @@ static const struct refused_cut {
      "table 'copies' has 6 columns, but TorchRec's kernels take multiples of "
      "4"},
     {8, 4, "rows", 100, 8, PIECES(rows), OUTPUT_POOLED,
-     ONLY_BLOCKS "8 or over the 4 of one host"},
+     ONLY_BLOCKS "8 ranks or over the 4 of one host"},
     {8, 4, "rows", 100, 8, PIECES(far_rows), OUTPUT_POOLED,
-     ONLY_BLOCKS "8 or over the 4 of one host"},
-    {2, 2, "rows", 100, 8, PIECES(rows), OUTPUT_POOLED, ONLY_BLOCKS "2"},
+     ONLY_BLOCKS "8 ranks or over the 4 of one host"},
+    {2, 2, "rows", 100, 8, PIECES(rows), OUTPUT_POOLED, ONLY_BLOCKS "2 ranks"},
     {8, 4, "host", 16, 8, PIECES(host), OUTPUT_SEQUENCE,
      "table 'host' is a sequence, which TorchRec cuts by columns or by rows "
      "over all ranks, not as table_row_wise"},
     {4, 4, "cut", 97, 24, PIECES(uneven), OUTPUT_POOLED,
      "table 'cut' has pieces of 12 and of 4 columns on rank 2, but TorchRec "
-     "takes those of one rank to be of one width"},
+     "needs equal widths on a rank"},
     {2, 2, "grid", 8, 12, PIECES(uneven_grid), OUTPUT_POOLED,
      "table 'grid' has pieces of 8 and of 4 columns on rank 0, but TorchRec "
-     "takes those of one rank to be of one width"},
+     "needs equal widths on a rank"},
     {4, 4, "grid", 8, 8, PIECES(half_grid), OUTPUT_POOLED,
      "table 'grid': TorchRec cuts a grid only into column blocks, each in "
      "equal row blocks over the 4 ranks of one host"},
@@ -470,8 +470,7 @@ static void test_named_modules(void)
         "each table in the module that its name says");
     options.module = "a.ebc";
     ok(!emitted(&plan, &options, &err), "no two of one name in a module");
-    is_str(err.msg,
-           "table 'a.ebc.user' is not the first 't_user' of its module",
+    is_str(err.msg, "table 'a.ebc.user' is the second 't_user' of its module",
            "of which one is named");
     options.module = "a.ec";
     ok(!emitted(&plan, &options, &err), "nor both outputs");
@@ -491,16 +490,16 @@ static void test_refused_names(void)
 
     fixture_whole(&plan, "user.", 8, 8, 1, 0);
     fixture_finish(&plan);
-    refuses(&plan, "table 'user.': TorchRec has a name without a dot for each, "
-                   "before which a module's may stand, not ''");
+    refuses(&plan, "table 'user.': TorchRec needs a table name without a dot, "
+                   "after a module's name if there is one, not ''");
     plan.problem.tables[0].name = ".user";
-    refuses(&plan, "table '.user': TorchRec has a name without a dot for each, "
-                   "before which a module's may stand, not 'user'");
+    refuses(&plan, "table '.user': TorchRec needs a table name without a dot, "
+                   "after a module's name if there is one, not 'user'");
     plan.problem.tables[0].name = "user";
     ok(!emitted(&plan, &options, &err), "nor a prefix with a dot");
     is_str(err.msg,
-           "table 'user': TorchRec has a name without a dot for each, before "
-           "which a module's may stand, not 'ebc.user'",
+           "table 'user': TorchRec needs a table name without a dot, after a "
+           "module's name if there is one, not 'ebc.user'",
            "with the whole name");
     plan.problem.tables[0].num_embeddings = (uint64_t)1 << 63;
     plan.shards[0].row_end = (uint64_t)1 << 63;
@@ -647,9 +646,10 @@ static void test_domains(void)
     is_in(text, "\"rows\": {\"sharding_type\": \"table_row_wise\"");
     is_in(text, "\"placement\": \"rank:143/cuda:3\"");
     plan.problem.cluster.hosts_per_domain = 1;
-    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
-                   "the order of the ranks, over all 144 or over the 4 of one "
-                   "host");
+    refuses(
+        &plan,
+        "table 'rows': TorchRec cuts rows only into equal blocks in the order "
+        "of the ranks, over all 144 ranks or over the 4 of one host");
 
     plan = fixture_plan(8, 2, 64);
     plan.problem.cluster.hosts_per_domain = 2;

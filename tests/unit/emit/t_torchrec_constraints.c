@@ -72,8 +72,8 @@ int main(void)
     ok(format->emit(&plan, &none, &out, &err) == -1, "two of one name: %s",
        err.msg);
     is_str(err.msg,
-           "table 'b.ebc.whole' is not the first 'whole', and constraints know "
-           "no modules",
+           "table 'b.ebc.whole' is the second 'whole', and constraints do not "
+           "distinguish modules",
            "says which");
     arena_release(&arena);
     return tap_done();

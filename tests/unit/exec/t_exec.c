@@ -433,7 +433,7 @@ static void test_gpu_comm(void)
            result.ranks[0].compute.median_ms > 0,
        "a plan without costs has no communication on a GPU %s", err.msg);
     is_str(result.comm_basis,
-           "none: one GPU is every rank, and the plan has no predicted costs",
+           "none: one GPU runs all ranks, and the plan has no predicted costs",
            "... which the result says");
     costs[0].parts_ms[0] = costs[1].parts_ms[0] = NAN;
     fixture.plan.devices = costs;
@@ -461,10 +461,9 @@ static void test_gpu_comm(void)
            result.ranks[1].phases_ms[PHASE_REDUCE] == 0.25,
        "so are parts, where the plan has them %s", err.msg);
     is_str(result.comm_basis,
-           "modelled, not measured: one GPU is every rank, so input and "
-           "exchanges take "
-           "what by hand predicts (made up); waiting computed from the ranks' "
-           "own times",
+           "predicted, not measured: one GPU runs all ranks, so input and "
+           "exchanges take the time that by hand predicts (made up); waiting "
+           "computed from the ranks' own times",
            "... and the result says so");
     fixture_release(&fixture);
 }
@@ -828,30 +827,31 @@ static void make_large_batch(struct fixture *fixture)
 
 static void test_rejections(void)
 {
-    reject(make_sequence, "table 'users': sequence output is not executed yet");
-    reject(make_half_output, "table 'users': num_outputs 1.5, no whole number, "
-                             "is not executed yet");
+    reject(make_sequence,
+           "table 'users': sequence output is not supported yet");
+    reject(make_half_output, "table 'users': num_outputs 1.5, not a whole "
+                             "number, is not supported yet");
     reject(make_no_output, "table 'users': num_outputs 0 with pooling_factor 2 "
-                           "is not executed yet");
+                           "is not supported yet");
     reject(make_many_outputs,
-           "table 'users': num_outputs 5e+06 at batch 1000 is more than "
-           "2^32 - 1 outputs a step, which is not executed yet");
+           "table 'users': num_outputs 5e+06 at batch 1000 is more than 2^32 - "
+           "1 outputs a step, which is not supported yet");
     reject(make_many_lookups,
            "table 'users': pooling_factor 5e+06 at batch 1000 is more than "
-           "2^32 - 1 look-ups a step, which is not executed yet");
-    reject(make_odd_width, "table 'users': a piece 30 columns wide, no "
-                           "multiple of 4, is not executed yet");
-    reject(make_bf16, "table 'users': precision bf16 is not executed yet");
+           "2^32 - 1 lookups a step, which is not supported yet");
+    reject(make_odd_width, "table 'users': a piece of 30 columns, not a "
+                           "multiple of 4, is not supported yet");
+    reject(make_bf16, "table 'users': precision bf16 is not supported yet");
     reject(make_comm_bf16,
-           "table 'users': comm_precision bf16 is not executed yet");
-    reject(make_adam, "table 'users': optimizer adam is not executed yet");
+           "table 'users': comm_precision bf16 is not supported yet");
+    reject(make_adam, "table 'users': optimizer adam is not supported yet");
     reject(make_two_optimizers,
-           "device 0 holds 'users' with rowwise_adagrad and 'items' with sgd: "
-           "two optimizers on a device are not executed yet");
-    reject(make_two_shares, "table 'items': dedup 0.5, where another has 1, is "
-                            "not executed yet");
-    reject(make_large_batch, "batch 5000000000 is not executed yet, only 1 to "
-                             "2^32 - 1 samples are");
+           "GPU 0 holds 'users' with rowwise_adagrad and 'items' with sgd: two "
+           "optimizers on one GPU are not supported yet");
+    reject(make_two_shares, "table 'items': dedup 0.5, while another table has "
+                            "1, is not supported yet");
+    reject(make_large_batch,
+           "batch 5000000000 is not supported yet, only 1 to 2^32 - 1 samples");
 }
 
 int main(void)

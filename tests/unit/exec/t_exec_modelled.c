@@ -84,7 +84,7 @@ static void test_absent(void)
     result = run();
     is_i64(result.comm, EXEC_COMM_ABSENT, "nothing to go by");
     is_str(result.comm_basis,
-           "none: one GPU is every rank, and the plan has no predicted costs",
+           "none: one GPU runs all ranks, and the plan has no predicted costs",
            "is said");
     ok(isnan(result.total_ms) &&
            isnan(result.ranks[0].phases_ms[PHASE_INPUT]) &&
@@ -106,9 +106,9 @@ static void test_parts(void)
     result = run();
     is_i64(result.comm, EXEC_COMM_MODELLED, "as the plan has it");
     is_str(result.comm_basis,
-           "modelled, not measured: one GPU is every rank, so input and "
-           "exchanges take what the plan predicts (of unknown origin); waiting "
-           "computed from the ranks' own times",
+           "predicted, not measured: one GPU runs all ranks, so input and "
+           "exchanges take the time that the plan predicts (of unknown "
+           "origin); waiting computed from the ranks' own times",
            "is said");
     for (uint32_t r = 0; r < 2; r++) {
         const double *phases_ms = result.ranks[r].phases_ms;
@@ -143,7 +143,7 @@ static void test_no_parts(void)
     fixture.plan.cost.name = "plain";
     fixture.plan.cost.comm = "made up";
     result = run();
-    ok(strstr(result.comm_basis, "what plain predicts (made up)") != NULL,
+    ok(strstr(result.comm_basis, "that plain predicts (made up)") != NULL,
        "says whose: %s", result.comm_basis);
     is_near(result.ranks[0].phases_ms[PHASE_OUTPUT], 5, 1e-12, "GPU 0");
     is_near(result.ranks[1].phases_ms[PHASE_OUTPUT], 8 - 3, 1e-12, "GPU 1");

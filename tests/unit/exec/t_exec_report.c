@@ -113,7 +113,7 @@ static void test_world(void)
     says(&of, "ranks: all in one process, exchange by copy\n", "turns");
     report_init(&of);
     of.result.n_turns = 2;
-    says(&of, "weights came into memory in 2 turns", "whole steps");
+    says(&of, "weights were loaded in 2 turns", "whole steps");
     report_init(&of);
     of.result.n_processes = 2;
     of.result.step = (struct timing){3, 2, 4};
@@ -140,7 +140,8 @@ static void test_chunks(void)
     says(&of, "step: ", "in 1 chunks");
     report_init(&of);
     of.options.step.n_chunks = 2;
-    says(&of, "in 2 chunks, which one process does not time\n", ", gain");
+    says(&of, "in 2 chunks, which are timed only with several processes\n",
+         ", gain");
     report_init(&of);
     of.options.step.n_chunks = 2;
     of.result.n_processes = 2;

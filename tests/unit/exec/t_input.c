@@ -130,15 +130,15 @@ static void test_device(enum device_kind kind)
     pack(&stage);
     is_str(failure_of(&stage), NULL, "received ids are those looked up");
     spoil(&stage, 2, 1, 0, 1,
-          "table 'cut': the ids that came to GPU 1 are not those that it looks "
-          "up",
+          "table 'cut': the ids that GPU 1 received are not the ids that it "
+          "looks up",
           "wrong lengths of two bags are noticed");
     spoil(&stage, 2, 1, 34 * 4 + 8, 0,
-          "table 'cut': the ids that came to GPU 1 are not those that it looks "
-          "up",
+          "table 'cut': the ids that GPU 1 received are not the ids that it "
+          "looks up",
           "so is one wrong id");
     spoil(&stage, 1, 2, 34 * 4, 0,
-          "table 'rows': the ids that came to GPU 2 are not those that it "
+          "table 'rows': the ids that GPU 2 received are not the ids that it "
           "looks up",
           "of a row piece too");
     pack(&stage);

@@ -314,7 +314,7 @@ static void test_refused(void)
     planted.times[planted.n++] = planted.times[7];
     refuse(&planted, "step 100 of rank 1 has two times of its output");
     planted.n = 3 * 5 * 3;
-    refuse(&planted, "3 steps, of which none is left after 3 of warm-up");
+    refuse(&planted, "3 steps, but none is left after 3 of warm-up");
     predict(&planted, 3, &rng);
     run(&planted, 0, &rng);
     for (size_t i = 0; i < planted.n; i++)

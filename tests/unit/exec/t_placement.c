@@ -69,8 +69,8 @@ static void test_memory(void)
            err.code == ERR_DEVICE,
        "512 MB are not");
     is_str(err.msg,
-           "running the plan takes 1.08 GiB of memory and 464 MiB can be used; "
-           "--scale-rows 0.387 or less fits",
+           "running the plan takes 1.08 GiB of memory, but only 464 MiB can be "
+           "used; --scale-rows 0.387 or less fits",
            "... and the sentence says what fits");
     placement_release(&placement);
     fixture_release(&fixture);
@@ -80,8 +80,8 @@ static void test_memory(void)
     ok(!placement_cut_turns(&placement, 512000000, &err), "it does fit");
     ok(placement_cut_turns(&placement, 1000000, &err) && err.code == ERR_DEVICE,
        "1 MB is too little at any scale");
-    ok(strstr(err.msg, "its batch alone does not fit, whatever --scale-rows "
-                       "is") != NULL,
+    ok(strstr(err.msg, "its batch alone does not fit, so --scale-rows "
+                       "cannot help") != NULL,
        "... and the sentence says so: %s", err.msg);
     placement_release(&placement);
     fixture_release(&fixture);
@@ -233,8 +233,8 @@ static void test_many_rows(void)
            err.code == ERR_DEVICE,
        "but not executed, whatever the memory");
     is_str(err.msg,
-           "table 'endless': 5000000000 rows are more than the executor takes, "
-           "2^32 - 2; --scale-rows 0.858 or less fits",
+           "table 'endless': 5000000000 rows are more than the 2^32 - 2 that "
+           "can be run; --scale-rows 0.858 or less fits",
            "the sentence names the table and what fits");
     placement_release(&placement);
     fixture_release(&fixture);

@@ -109,19 +109,20 @@ static void test_refused(void)
         {"no JSON", "{\n\"hosts\": [}",
          "c.json:2: not valid JSON: unexpected token near '}'"},
         {"a list", "[" HOST "]",
-         "c.json:1: a list; a cluster is an object with a member 'hosts'"},
+         "c.json:1: the file must be an object with a member 'hosts', not a "
+         "list"},
         {"nothing in it", "{}", "c.json:1: hosts is missing or empty"},
         {"no hosts", "{\"gpu\": \"h100\",\n \"hosts\": []}",
          "c.json:2: hosts is missing or empty"},
         {"hosts of another type", "{\"hosts\": 2}",
          "c.json:1: hosts must be a list, not a number"},
         {"a mistyped member", "{\"hosts\": [" HOST "],\n\n \"gpus\": 2}",
-         "c.json:3: gpus is no member; there are gpu, pod_size, reserve, "
-         "intra_gbps, inter_gbps, hosts"},
+         "c.json:3: gpus is not a known member; known are gpu, pod_size, "
+         "reserve, intra_gbps, inter_gbps, hosts"},
         {"a mistyped member of a host",
          "{\"hosts\": [\n" HOST ",\n{\"memroy\": 1, \"gpus\": 2}]}",
-         "c.json:3: hosts[1].memroy is no member; there are count, gpus, "
-         "memory, used"},
+         "c.json:3: hosts[1].memroy is not a known member; known are count, "
+         "gpus, memory, used"},
         {"a host that is none", "{\"hosts\": [" HOST ",\n8]}",
          "c.json:2: hosts[1] must be an object, not a number"},
         {"a host without GPUs", "{\"hosts\": [{\"count\": 8}]}",
@@ -132,14 +133,16 @@ static void test_refused(void)
          "c.json:1: hosts[0].count is 0, outside 1 to 65536"},
         {"hosts that differ in number",
          "{\"hosts\": [" HOST ",\n {\"gpus\": 3}]}",
-         "c.json:2: hosts[1].gpus is 3, but was 2 before: hosts with different "
-         "numbers of gpus cannot be planned for"},
+         "c.json:2: hosts[1].gpus is 3, but was 2 before: all hosts must have "
+         "the same number of GPUs"},
         {"too many",
          "{\"hosts\": [{\"gpus\": 2, \"count\": 32768},\n" HOST "]}",
-         "c.json:2: hosts[1].gpus come to more than 65536 up to here"},
+         "c.json:2: hosts[1].gpus: the hosts up to here have more than 65536 "
+         "GPUs"},
         {"too many of one kind",
          "{\"hosts\": [{\"gpus\": 65536, \"count\": 65536}]}",
-         "c.json:1: hosts[0].gpus come to more than 65536 up to here"},
+         "c.json:1: hosts[0].gpus: the hosts up to here have more than 65536 "
+         "GPUs"},
         {"no size", "{\"hosts\": [{\"gpus\": 2, \"memory\": \"lots\"}]}",
          "c.json:1: hosts[0].memory is 'lots', not a size such as 80GiB"},
         {"neither size nor bytes", "{\"hosts\": [{\"gpus\": 2, \"used\": -1}]}",
@@ -152,15 +155,14 @@ static void test_refused(void)
         {"a list too short", "{\"hosts\": [{\"gpus\": 2, \"used\": [1]}]}",
          "c.json:1: hosts[0].used has 1 entries, but the host has 2 gpus"},
         {"no memory", "{\"hosts\": [{\"gpus\": 2, \"memory\": [1, 0]}]}",
-         "c.json:1: hosts[0].memory is 0 for gpu 1"},
+         "c.json:1: hosts[0].memory is 0 for GPU 1"},
         {"more used than there is",
          "{\"hosts\": [{\"gpus\": 2, \"memory\": \"4GiB\", \"used\": "
          "[0, \"5GiB\"]}]}",
-         "c.json:1: hosts[0].used is 5.00 GiB for gpu 1, which has 4.00 GiB"},
+         "c.json:1: hosts[0].used is 5.00 GiB for GPU 1, which has 4.00 GiB"},
         {"half a domain",
          "{\n\"pod_size\": 2,\n \"hosts\": [{\"gpus\": 4, \"count\": 3}]}",
-         "c.json:2: 3 hosts are no whole number of NVLink domains with 2 hosts "
-         "each"},
+         "c.json:2: 3 hosts do not fill whole NVLink domains of 2 hosts each"},
         {"a domain of nothing", "{\"pod_size\": 0, \"hosts\": [" HOST "]}",
          "c.json:1: pod_size is 0, outside 1 to 65536"},
         {"a reserve that is none",

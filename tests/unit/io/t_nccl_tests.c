@@ -48,40 +48,40 @@ static void check_good(const char *text, uint32_t n_hosts, const char *name)
 static const struct {
     const char *text, *want;
 } faults[] = {
-    {"", "a.txt: no row of an exchange; alltoall_perf prints them"},
+    {"", "a.txt: no rows of an all-to-all, which alltoall_perf prints"},
     {PROGRAM RANKS HEADING SMALL,
-     "a.txt: no row of an exchange; alltoall_perf prints them"},
+     "a.txt: no rows of an all-to-all, which alltoall_perf prints"},
     {"# Collective test starting: all_reduce_perf\n",
-     "a.txt:1: this is of all_reduce_perf, not of alltoall_perf"},
-    {RANK("1", "w"), "a.txt:1: rank 1 stands where rank 0 is next; programs "
-                     "that know nothing of each other, without MPI, measure no "
-                     "exchange"},
+     "a.txt:1: this is output of all_reduce_perf, not of alltoall_perf"},
+    {RANK("1", "w"),
+     "a.txt:1: rank 1 is listed instead of rank 0; processes that were started "
+     "without MPI do not see each other and measure no all-to-all"},
     {RANK("0", "w") RANK("0", "w"),
-     "a.txt:2: rank 0 stands where rank 1 is next; programs that know nothing "
-     "of each other, without MPI, measure no exchange"},
+     "a.txt:2: rank 0 is listed instead of rank 1; processes that were started "
+     "without MPI do not see each other and measure no all-to-all"},
     {"# Rank 0 Pid 7 device 0 [0000] H100\n",
-     "a.txt:1: a rank without its host and device"},
+     "a.txt:1: a rank has no host and device"},
     {"# Rank 0 Pid 7 on w device 0 H100\n",
-     "a.txt:1: a rank without its host and device"},
+     "a.txt:1: a rank has no host and device"},
     {"# Rank x on w device 0 [0000] H100\n",
-     "a.txt:1: a rank without its host and device"},
-    {"# Rank 0 on w device 0 [0000]  \n", "a.txt:1: no name of a device"},
-    {"# Rank 0 on w device 0 [0000] H\x01\n", "a.txt:1: no name of a device"},
-    {RANKS ROW, "a.txt:3: a row before the list of two ranks or more and the "
-                "names of the columns"},
-    {RANK("0", "w") HEADING ROW,
-     "a.txt:4: a row before the list of two ranks or more and the names of the "
-     "columns"},
+     "a.txt:1: a rank has no host and device"},
+    {"# Rank 0 on w device 0 [0000]  \n", "a.txt:1: the device has no name"},
+    {"# Rank 0 on w device 0 [0000] H\x01\n",
+     "a.txt:1: the device has no name"},
+    {RANKS ROW, "a.txt:3: a row comes before the list of at least two ranks or "
+                "before the column names"},
+    {RANK("0", "w") HEADING ROW, "a.txt:4: a row comes before the list of at "
+                                 "least two ranks or before the column names"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 5.24\n",
-     "a.txt:5: a row without size, time, algbw, busbw and what was wrong"},
+     "a.txt:5: a row lacks size, time, algbw, busbw or '#wrong'"},
     {RANKS HEADING ROW "4194304 524288 float none\n",
-     "a.txt:6: a row without size, time, algbw, busbw and what was wrong"},
+     "a.txt:6: a row lacks size, time, algbw, busbw or '#wrong'"},
     {RANKS HEADING "1048576 131072 float none -1 x 10.49 5.24 0\n",
-     "a.txt:5: a row without size, time, algbw, busbw and what was wrong"},
+     "a.txt:5: a row lacks size, time, algbw, busbw or '#wrong'"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 x 5.24 0\n",
-     "a.txt:5: a row without size, time, algbw, busbw and what was wrong"},
+     "a.txt:5: a row lacks size, time, algbw, busbw or '#wrong'"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 x 0\n",
-     "a.txt:5: a row without size, time, algbw, busbw and what was wrong"},
+     "a.txt:5: a row lacks size, time, algbw, busbw or '#wrong'"},
     {RANKS HEADING "1048576 131072 float sum -1 100.0 10.49 5.24 0\n",
      "a.txt:5: no all-to-all among 2 ranks has such a row"},
     {RANKS HEADING "1048576 131072 float none -1 0 10.49 5.24 0\n",
@@ -94,9 +94,9 @@ static const struct {
      "2251799813685248 281474976710656 float none -1 1e9 2251.80 1125.90 0\n",
      "a.txt:5: no all-to-all among 2 ranks has such a row"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 5.24 3\n",
-     "a.txt:5: what came was wrong"},
+     "a.txt:5: wrong data were received"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 5.24 1e-06\n",
-     "a.txt:5: what came was wrong"},
+     "a.txt:5: wrong data were received"},
     {RANKS HEADING ROW "# Out of bounds values : 7 FAILED\n",
      "a.txt:6: 7 values were wrong"},
     {RANKS HEADING ROW "# Avg bus bandwidth : 6.1\n",
@@ -106,15 +106,15 @@ static const struct {
      "a.txt:1: sizes from 1048576 to 4194304 are announced, but 4194304 has no "
      "row"},
     {FOUR RANKS HEADING LARGE,
-     "a.txt:6: a row of 4194304 bytes stands where the one of 1048576 is next"},
+     "a.txt:6: a row of 4194304 bytes, but the next row should have 1048576"},
     {FOUR RANKS HEADING ROW ROW,
-     "a.txt:7: a row of 1048576 bytes stands where the one of 4194304 is next"},
+     "a.txt:7: a row of 1048576 bytes, but the next row should have 4194304"},
     {FOUR RANKS HEADING ROW LARGE LARGE,
-     "a.txt:8: a row of 4194304 bytes stands behind the last one, of at most "
+     "a.txt:8: a row of 4194304 bytes follows the last row, of at most "
      "4194304"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 5.24 0 77.0 1.00 "
                    "0.50 0 4194304 524288 float none -1 200.0 20.97 10.49 0\n",
-     "a.txt:5: a row has 22 words, but its heading 13, so rows have run into "
+     "a.txt:5: a row has 22 words, but the heading has 13: rows have run into "
      "each other"},
     {RANKS RANK("2", "w") HEADING ROW,
      "a.txt:6: no all-to-all among 3 ranks has such a row"},
@@ -204,8 +204,8 @@ static void test_log(void)
        "the whole one is read");
     is_str(out.doubt,
            "a.txt:9: sizes from 1048576 to 4194304 are announced, but 4194304 "
-           "has no row; the test of line 9 is not whole, the one of line 1 is "
-           "read",
+           "has no row; the test of line 9 is incomplete, so the one of line 1 "
+           "is read",
            "and the cut one is said");
     arena_release(&arena);
 }
@@ -232,7 +232,7 @@ int main(void)
     test_log();
     ok(nccl_tests_parse(&out, "#\0", 2, "a.txt", &arena, &err) == -1,
        "not text");
-    is_str(err.msg, "a.txt: a NUL byte, so not a text", "and says so");
+    is_str(err.msg, "a.txt: a NUL byte, so not a text file", "and says so");
     arena_release(&arena);
     return tap_done();
 }

@@ -41,32 +41,40 @@ static const struct {
     int version;
     const char *header, *want;
 } bad_arrays[] = {
-    {4, HEADER("'<i8'", "False", "(5,)"), "NumPy's format 4.0 is not known"},
-    {1, "", "the array has no type that is a word"},
+    {4, HEADER("'<i8'", "False", "(5,)"),
+     "unknown version 4.0 of NumPy's format"},
+    {1, "", "the array's header has no valid 'descr'"},
     {1, HEADER("[('a', '<i4')]", "False", "(5,)"),
-     "the array has no type that is a word"},
+     "the array's header has no valid 'descr'"},
     {1, HEADER("'<f4'", "False", "(5,)"),
-     "the array is of '<f4', neither int32 ('<i4') nor int64 ('<i8')"},
+     "the array's type is '<f4', not int32 ('<i4') or int64 ('<i8')"},
     {1, HEADER("'>i8'", "False", "(5,)"),
-     "the array is of '>i8', neither int32 ('<i4') nor int64 ('<i8')"},
+     "the array's type is '>i8', not int32 ('<i4') or int64 ('<i8')"},
     {1, HEADER("'|O", "False", "(5,)"),
-     "the array is of '|O, ', neither int32 ('<i4') nor int64 ('<i8')"},
+     "the array's type is '|O, ', not int32 ('<i4') or int64 ('<i8')"},
     {1, "{'descr': '<i8', 'shape': (5,), }",
-     "the array does not say its order"},
-    {1, HEADER("'<i8'", "Maybe", "(5,)"), "the array does not say its shape"},
-    {1, HEADER("'<i8'", "False", "5"), "the array does not say its shape"},
-    {1, HEADER("'<i8'", "False", "(5"), "the array does not say its shape"},
-    {1, HEADER("'<i8'", "False", "(-5,)"), "the array does not say its shape"},
-    {1, HEADER("'<i8'", "False", "(5 4)"), "the array does not say its shape"},
-    {1, HEADER("'<i8'", "False", "(,)"), "the array does not say its shape"},
+     "the array's header has no valid 'fortran_order'"},
+    {1, HEADER("'<i8'", "Maybe", "(5,)"),
+     "the array's header has no valid 'fortran_order' or 'shape'"},
+    {1, HEADER("'<i8'", "False", "5"),
+     "the array's header has no valid 'fortran_order' or 'shape'"},
+    {1, HEADER("'<i8'", "False", "(5"),
+     "the array's header has no valid 'fortran_order' or 'shape'"},
+    {1, HEADER("'<i8'", "False", "(-5,)"),
+     "the array's header has no valid 'fortran_order' or 'shape'"},
+    {1, HEADER("'<i8'", "False", "(5 4)"),
+     "the array's header has no valid 'fortran_order' or 'shape'"},
+    {1, HEADER("'<i8'", "False", "(,)"),
+     "the array's header has no valid 'fortran_order' or 'shape'"},
     {1, HEADER("'<i8'", "False", "(18446744073709551616,)"),
-     "the array does not say its shape"},
+     "the array's header has no valid 'fortran_order' or 'shape'"},
     {1, HEADER("'<i8'", "False", "()"),
-     "the array has 0 dimensions; one or two are taken"},
+     "the array has 0 dimensions, not one or two"},
     {1, HEADER("'<i8'", "False", "(1, 2, 3)"),
-     "the array has 3 dimensions; one or two are taken"},
+     "the array has 3 dimensions, not one or two"},
     {1, HEADER("'<i8'", "True", "(5, 4)"),
-     "the array lies column by column; np.ascontiguousarray turns it"},
+     "the array is in column-major order; np.ascontiguousarray makes it "
+     "row-major"},
     {1, HEADER("'<i8'", "False", "(4611686018427387904,)"),
      "the array has more than 2^62 bytes"},
     {1, HEADER("'<i8'", "False", "(4294967296, 4294967296)"),
@@ -90,7 +98,8 @@ static void check_arrays(void)
         ok(npy.begin == len &&
                npy.end - npy.begin == npy.width * npy.n_rows * npy.n_columns,
            "where its numbers are");
-        ok(npy_parse(&npy, text, len - 1, &err) && strstr(err.msg, "is cut"),
+        ok(npy_parse(&npy, text, len - 1, &err) &&
+               strstr(err.msg, "is truncated"),
            "a byte less is refused: %s", err.msg);
     }
     for (size_t i = 0; i < sizeof(bad_arrays) / sizeof(*bad_arrays); i++) {
@@ -101,11 +110,12 @@ static void check_arrays(void)
         is_str(err.msg, bad_arrays[i].want, "is refused");
     }
     ok(npy_parse(&npy, "\x93NUMP", 6, &err), "too short");
-    is_str(err.msg, "no array of NumPy begins here", "is refused");
+    is_str(err.msg, "not a NumPy array", "is refused");
     make_npy(text, 1, HEADER("'<i8'", "False", "(5,)"));
     text[9] = 120;
     ok(npy_parse(&npy, text, sizeof(text), &err), "a header of 30,000 bytes");
-    is_str(err.msg, "the array's header of 30777 bytes is cut, or too long",
+    is_str(err.msg,
+           "the array's header of 30777 bytes is truncated or too long",
            "is refused");
 }
 
@@ -159,7 +169,8 @@ static void check_members(void)
     ok(!npz_parse(&member, text, sizeof(text), &arena, &err), "a member");
     is_str(member.name, "a/b", "its name without the suffix");
     ok(member.begin == len && member.end == len + 1000, "where its file is");
-    check_bad_member(text, len - 1, "the member's header is cut, or too long");
+    check_bad_member(text, len - 1,
+                     "the member's header is truncated or too long");
     check_bad_member(text, 29,
                      "neither a member of the archive nor its "
                      "directory begins here");
@@ -171,18 +182,18 @@ static void check_members(void)
     check_bad_member(text, len, "0.npy: it has more than 2^62 bytes");
     make_member(text, "0.npy", 0, 0, 10, false);
     text[18] = 9;
-    check_bad_member(text, len, "0.npy: it is stored in 9 bytes, but has 10");
+    check_bad_member(text, len,
+                     "0.npy: it is stored in 9 bytes, but its size is 10");
     make_member(text, "0.npy", 0, 0, 10, false);
     text[31] = 0;
     check_bad_member(text, len, "the member's name has a NUL byte");
     make_member(text, "0.npy", 0, 8, 10, false);
     check_bad_member(text, len,
-                     "0.npy: it is compressed; np.savez writes what "
-                     "is read");
+                     "0.npy: it is compressed; save it with np.savez instead");
     make_member(text, "0.npy", 8, 0, 0, false);
     check_bad_member(text, len,
-                     "0.npy: its size stands behind it; np.savez "
-                     "writes what is read to a file");
+                     "0.npy: its size comes after its data; save it with "
+                     "np.savez to a file instead");
     ok(!npz_parse(&member, "PK\1\2....", 8, &arena, &err) && !member.name,
        "the directory ends it");
     ok(!npz_parse(&member, "PK\5\6....", 8, &arena, &err) && !member.name,

@@ -529,9 +529,9 @@ static const struct edit refused[] = {
     {"\"gpus\": 2", "\"gpus\": 4294967296",
      "cluster.gpus is 4294967296, outside 1 to 65536"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 3",
-     "2 GPUs are no whole number of hosts with 3 GPUs each"},
+     "2 GPUs do not fill whole hosts of 3 GPUs each"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 2, \"pod_size\": 2",
-     "1 hosts are no whole number of NVLink domains with 2 hosts each"},
+     "1 hosts do not fill whole NVLink domains of 2 hosts each"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 1, \"pod_size\": 3",
      "cluster.pod_size is 3, outside 1 to 2"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 0",
@@ -662,13 +662,13 @@ static const struct edit refused[] = {
     {"\"row_end\": 1000", "\"row_end\": 0",
      "shards[0].row_end is 0, outside 1 to 1000"},
     {"\"row_end\": 1000", "\"row_end\": 999",
-     "table 'a': row 999, column 0 is held by no shard"},
+     "table 'a': row 999, column 0 is in no shard"},
     {"\"col_begin\": 96", "\"col_begin\": \"x\"",
      "shards[2].col_begin must be a whole number, not a string"},
     {"\"col_begin\": 96", "\"col_begin\": 128",
      "shards[2].col_begin is 128, outside 0 to 127"},
     {"\"col_begin\": 96", "\"col_begin\": 92",
-     "table 'b': row 0, column 92 is held twice, on device 0 and on device 1"},
+     "table 'b': row 0, column 92 is in two shards, on GPU 0 and on GPU 1"},
     {"\"col_end\": 128, ", "", "shards[2].col_end is missing"},
     {"\"col_end\": 128", "\"col_end\": 4294967296",
      "shards[2].col_end is 4294967296, outside 97 to 128"},
@@ -687,11 +687,11 @@ static const struct edit refused[] = {
     {"\"compute_ms\": 1.5", "\"compute_ms\": {}",
      "devices[0].compute_ms must be a number, not an object"},
     {"\"compute_ms\": 1.5", "\"compute_ms\": null",
-     "device 0 lacks a cost, but the plan has a total"},
+     "GPU 0 has no cost, but the plan has a total"},
     {"\"fwd_comm_ms\": 0.5, ", "",
-     "device 1 lacks a cost, but the plan has a total"},
+     "GPU 1 has no cost, but the plan has a total"},
     {"\"bwd_comm_ms\": 0.25", "\"bwd_comm_ms\": 0.75",
-     "device 1: its total is 2 ms, but its parts add up to 2.5 ms"},
+     "GPU 1: its total is 2 ms, but its parts add up to 2.5 ms"},
     {"\"total_ms\": 1.875", "\"total_ms\": []",
      "devices[0].total_ms must be a number, not a list"},
     {"\"memory_bytes\": {\"weights\": 768320",
@@ -727,21 +727,19 @@ static const struct edit refused[] = {
      "devices[0].memory_bytes does not agree with its shards: weights 768320, "
      "optimizer 8000, input 188416, outputs 1540096, nccl 0, reserve 0, total "
      "2504832"},
-    {"  \"total_ms\": 2.0,", "",
-     "device 0 has a cost, but the plan has no total"},
+    {"  \"total_ms\": 2.0,", "", "GPU 0 has a cost, but the plan has no total"},
     {"  \"total_ms\": 2.0", "  \"total_ms\": \"2\"",
      "total_ms must be a number, not a string"},
     {"  \"total_ms\": 2.0", "  \"total_ms\": 1.875",
-     "the plan's total is 1.875 ms, but its slowest device "
-     "or host takes 2 ms"},
+     "the plan's total is 1.875 ms, but its slowest GPU or host takes 2 ms"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": {}",
      "bound_ms must be a number, not an object"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": 2.5",
      "the lower bound of 2.5 ms is above the plan's total of 2 ms"},
     {"[4000000, 3000000]", "[4000000, 2197000]",
-     "device 1 needs 2.10 MiB, 288 B more than it has: weights 375 KiB, "
-     "optimizer 258 KiB, input 328 KiB, outputs 1.16 MiB, nccl 400 B, reserve "
-     "600 B; the largest item is outputs"},
+     "GPU 1 needs 2.10 MiB, 288 B more than it has: weights 375 KiB, optimizer "
+     "258 KiB, input 328 KiB, outputs 1.16 MiB, nccl 400 B, reserve 600 B; the "
+     "largest item is outputs"},
 };
 
 static void test_refused(void)
@@ -989,7 +987,7 @@ static void test_files(void)
     plan.shards[0].row_end--;
     ok(plan_save(&plan, path, &err) == -1 && err.code == ERR_INPUT,
        "a broken plan is not saved");
-    is_str(err.msg, "table 'a': row 999, column 0 is held by no shard",
+    is_str(err.msg, "table 'a': row 999, column 0 is in no shard",
            "its sentence");
     ok(!file_read(&text, &len, path, &arena, &err) && !strcmp(text, full),
        "and the old file stands");

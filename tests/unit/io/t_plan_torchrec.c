@@ -105,36 +105,36 @@ static void test_json_refused(void)
         const char *text, *want;
     } cases[] = {
         {JSON("\"local_world_size\": 2", "\"sharding_type\": {}"),
-         "plan:1: a plan of TorchRec has plan and, together, world_size and "
-         "local_world_size, perhaps pod_size, no more"},
+         "plan:1: a TorchRec plan has the member plan, perhaps world_size and "
+         "local_world_size together, perhaps pod_size, and no others"},
         {JSON("\"world_size\": 0, \"local_world_size\": 2", ""),
-         "plan:1: a plan of TorchRec has plan and, together, world_size and "
-         "local_world_size, perhaps pod_size, no more"},
+         "plan:1: a TorchRec plan has the member plan, perhaps world_size and "
+         "local_world_size together, perhaps pod_size, and no others"},
         {JSON(SHAPE ", \"worldsize\": 3", ""),
-         "plan:1: a plan of TorchRec has plan and, together, world_size and "
-         "local_world_size, perhaps pod_size, no more"},
+         "plan:1: a TorchRec plan has the member plan, perhaps world_size and "
+         "local_world_size together, perhaps pod_size, and no others"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused_uvm", "[0]", "")),
-         "plan:2: table 'm.a' has the kernel 'fused_uvm'; only fused and dense "
-         "keep it in the GPU's memory"},
+         "plan:2: table 'm.a' has the kernel 'fused_uvm', but only fused and "
+         "dense kernels keep a table in GPU memory"},
         {JSON(SHAPE, "\n" TABLE("x", "table_wise", "fused", "[0]", "")),
          "plan:3: table 'm.x' is not in the table list, or placed twice"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[4]", "")),
-         "plan:2: table 'm.a' is on rank 4, but there are 4"},
+         "plan:2: table 'm.a' is on rank 4, but there are 4 ranks"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[]", "")),
          "plan:2: table 'm.a' has no sharding_type, compute_kernel and ranks"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]", "")),
-         "plan:2: table 'm.a' has no shard 0, of 1, within 10 rows and 8 "
-         "columns"},
+         "plan:2: table 'm.a': shard 0 of 1 is missing or not within 10 rows "
+         "and 8 columns"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]", SHARDS(""))),
          "plan:2: table 'm.a' has 1 ranks, but 0 shards"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]",
                            SHARDS(SHARD("0", "0", "11", "8")))),
-         "plan:2: table 'm.a' has no shard 0, of 1, within 10 rows and 8 "
-         "columns"},
+         "plan:2: table 'm.a': shard 0 of 1 is missing or not within 10 rows "
+         "and 8 columns"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]",
                            SHARDS("{\"shard_offsets\": [0]}"))),
-         "plan:2: table 'm.a' has no shard 0, of 1, within 10 rows and 8 "
-         "columns"},
+         "plan:2: table 'm.a': shard 0 of 1 is missing or not within 10 rows "
+         "and 8 columns"},
         {JSON(SHAPE, "\"a\": 3, \"sharding_type\": 4"),
          "plan:2: table 'm.a' has no sharding_type, compute_kernel and ranks"},
         {JSON(SHAPE, "\"sharding_type\": {}"),
@@ -150,12 +150,13 @@ static void test_json_refused(void)
     for (size_t i = 0; i < 100000; i++)
         buf_printf(&list, ",0");
     buf_printf(&list, "]}}");
-    is_str(pieces(list.data, true), "plan:1: 'm' is no module", "a long list");
+    is_str(pieces(list.data, true), "plan:1: 'm' is not a module",
+           "a long list");
     buf_release(&list);
     is_str(pieces(JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]", "")),
                   false),
-           "plan:1: a plan without the look-ups of its tables; option "
-           "'--tables' gives them",
+           "plan:1: the plan has no pooling factors; give a table list with "
+           "'--tables'",
            "tables are to be given");
 }
 
@@ -234,7 +235,7 @@ static void test_stats_refused(void)
          "plan:12: table 'a' has 11 rows and 8 columns, but 10 and 8 in the "
          "table list"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "4"),
-         "plan:12: table 'a' is on rank 4, but there are 4"},
+         "plan:12: table 'a' is on rank 4, but there are 4 ranks"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0,"),
          "plan:12: table 'a' cannot have the Ranks '0,'"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "None"),
@@ -250,8 +251,8 @@ static void test_stats_refused(void)
              ROW("a", "CW", "fused", "8 (4)", "10", "0,1,2"),
          "plan:12: table 'a' cannot have the Ranks '0,1,2'"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "key_value", "8", "10", "0"),
-         "plan:12: table 'a' has the kernel 'key_value'; only fused and dense "
-         "keep it in the GPU's memory"},
+         "plan:12: table 'a' has the kernel 'key_value', but only fused and "
+         "dense kernels keep a table in GPU memory"},
         {HEAD("TW: 1", "", "",
               "") "#   a   TW   fused   -1   3   pooled   8   10   0   #\n",
          "plan:12: table 'a': Num Indices '-1' is not a number from 0 to "
@@ -264,19 +265,21 @@ static void test_stats_refused(void)
               "") "#   a   TW   fused   1   3   pulled   8   10   0   #\n",
          "plan:12: table 'a': Output 'pulled' is not pooled or sequence"},
         {HEAD("TW: 1", "", "", "") "#   a   TW   #\n",
-         "plan:1: no tables with their ranks; the planner lists them where it "
-         "is told to debug"},
+         "plan:1: no tables with their ranks, which TorchRec's planner prints "
+         "with debug=True"},
         {"# --- Planner Statistics --- #\n#   FQN   Ranks   #\n",
          "plan:2: there is no column 'Sharding'"},
         {HEAD("TW: 1", "TW: 1", "", "") ROW("a", "TW", "fused", "8", "10", "0"),
-         "plan:5: rank 1 has 1 TW shards by its row, but tables list 0 on it"},
+         "plan:5: rank 1 has 1 TW shards in its row, but the tables list 0 on "
+         "it"},
         {TITLE RANKS("TW: 1", "", "", "")
              HEADING ROW("a", "TW", "fused", "8", "10", "0")
                  ROW("c", "TW", "fused", "48", "7", "0"),
-         "plan:4: rank 0 has 1 TW shards by its row, but tables list 2 on it"},
+         "plan:4: rank 0 has 1 TW shards in its row, but the tables list 2 on "
+         "it"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0") TAIL
          "# Maximum of HBM: 9 GB on ranks 0-4 #\n",
-         "plan:15: rank 4 is named, but 4 ranks are listed"},
+         "plan:15: rank 4 is named, but only 4 ranks are listed"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0") TAIL
          "# Mean Total Perf: 1.6 ms #\n",
          "plan:15: the mean of the ranks is 1.500 ms, but 'Mean Total Perf' is "
@@ -288,15 +291,15 @@ static void test_stats_refused(void)
         {HEAD("TW: 1", "", "",
               "") "#   a   TW   fused   1   3   pooled   8   10   0   #"
                   "#   c   TW   fused   1   3   pooled   48   7   0   #\n",
-         "plan:12: a row has 19 cells or more, but its heading 9, so rows have "
-         "run into each other"},
+         "plan:12: a row has 19 cells or more, but the heading has 9: rows "
+         "have run into each other"},
         {TITLE "#   Rank   Shards   #\n#   0   TW: 1   #\n#   2   TW: 1   #\n",
-         "plan:4: rank 2 stands where rank 1 is next"},
+         "plan:4: rank 2 is listed instead of rank 1"},
         {TITLE HEADING ROW("a", "TW", "fused", "8", "10", "0"),
-         "plan:1: no ranks with their shards stand before the tables"},
+         "plan:1: no ranks with their shards are listed before the tables"},
         {HEAD("TW: 1", "", "", "") TAIL,
-         "plan:1: no tables with their ranks; the planner lists them where it "
-         "is told to debug"},
+         "plan:1: no tables with their ranks, which TorchRec's planner prints "
+         "with debug=True"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -344,13 +347,14 @@ static void test_log(void)
     is_str(pieces(BROKEN GOOD, true), "a 0:10x0:8@0", "the last is whole");
     is_str(warning, "", "and so no warning");
     is_str(pieces(GOOD BROKEN, true), "a 0:10x0:8@0", "the last is broken");
-    is_str(warning,
-           "plan:19: rank 1 has 1 TW shards by its row, but tables list 0 on "
-           "it; the report of line 15 is not whole, the one of line 1 is read",
-           "with a warning");
+    is_str(
+        warning,
+        "plan:19: rank 1 has 1 TW shards in its row, but the tables list 0 on "
+        "it; the report of line 15 is incomplete, so the one of line 1 is read",
+        "with a warning");
     is_str(pieces(GOOD TITLE, true), "a 0:10x0:8@0", "the last is cut");
-    ok(strstr(warning, "of line 15 is not whole") != NULL, "with a warning: %s",
-       warning);
+    ok(strstr(warning, "of line 15 is incomplete") != NULL,
+       "with a warning: %s", warning);
     is_str(
         pieces("[0]: I0101 12:00 x.py] " TITLE RANKS(
                    "TW: 1", "", "",
@@ -371,8 +375,8 @@ static void test_list(void)
     struct table_list list;
 
     is_str(pieces(text, true),
-           "plan:12: table 'a' has the kernel 'fused_uvm_caching'; only fused "
-           "and dense keep it in the GPU's memory",
+           "plan:12: table 'a' has the kernel 'fused_uvm_caching', but only "
+           "fused and dense kernels keep a table in GPU memory",
            "no plan");
     ok(!tables_from_stats(&list, text, strlen(text), "log", &options, &arena,
                           &err) &&
@@ -415,23 +419,23 @@ static void test_printed(void)
         {PRINTED "module: m\n" PRINTED_PARAMS PRINTED_B PRINTED_SHARDS SHARD_B0,
          PIECES,
          "plan:16: table 'b' has 2 ranks, but 1 shards are listed; the plan of "
-         "line 13 is not whole, the one of line 1 is read"},
+         "line 13 is incomplete, so the one of line 1 is read"},
         {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_A PRINTED_SHARDS
              SHARD_A,
-         "plan:5: table 'a' is there twice", ""},
+         "plan:5: table 'a' is listed twice", ""},
         {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS SHARD_A SHARD_A,
          "plan:4: table 'a' has 1 ranks, but 2 shards are listed", ""},
         {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS SHARD_B0,
-         "plan:8: a shard of table 'b', which has no row", ""},
+         "plan:8: a shard of table 'b', but the table has no row", ""},
         {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS
          "a | [0, 0] | [10, 8] | rank:3/cuda:1 b | [0, 0] | [1, 1] | rank:1\n",
-         "plan:8: a row has 7 cells, but its heading 4, so rows have run into "
+         "plan:8: a row has 7 cells, but the heading has 4: rows have run into "
          "each other",
          ""},
         {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS
          "a | [0, 0] | [10, 8] | rank:2/cuda:1\n",
-         "plan:4: table 'm.a' has its shard 0 on 'rank:2/cuda:1', but lists "
-         "rank 3",
+         "plan:4: table 'm.a' has shard 0 on 'rank:2/cuda:1', but lists rank 3 "
+         "for it",
          ""},
     };
 
@@ -469,7 +473,7 @@ static void test_repr(void)
         {"{'m': {" REPR_A "} {'n': {" REPR_A "}}", "a 0:10x0:8@3"},
         {"{'m': {" REPR_TABLE("b", "x y", "3", "z") ", 'n': {" REPR_A "}}",
          "plan:1: the text ends before '}'"},
-        {"{'m': {" REPR_A ", " REPR_A "}}", "plan:1: 'a' is there twice"},
+        {"{'m': {" REPR_A ", " REPR_A "}}", "plan:1: 'a' is given twice"},
         {"{'m': {" REPR_A, "plan:1: the text ends before '}'"},
         {"{'m': {" REPR_TABLE("a", "table_wise", "3", "") "}}",
          "plan:1: table 'a' has 1 ranks, but 0 shards are listed"},
@@ -510,12 +514,12 @@ static void test_json_short(void)
         "TorchEasyRec's: equal blocks");
     is_str(
         pieces("{\"m\": {\n" BARE("b", "column_wise", "[0, 3, 1]") "}}", true),
-        "plan:2: table 'm.b' has 64 columns and 3 ranks, which make no equal "
-        "blocks, and the plan lists no shards",
+        "plan:2: table 'm.b' lists no shards, and its 64 columns do not divide "
+        "evenly over 3 ranks",
         "which there must be");
     is_str(pieces("{\"m\": {\n" BARE("b", "grid_shard", "[0, 1]") "}}", true),
            "plan:2: table 'm.b' is cut in a grid over hosts; option "
-           "'--gpus-per-host' says how many ranks one has",
+           "'--gpus-per-host' is needed: how many ranks a host has",
            "a grid needs its hosts");
     is_str(
         pieces(JSON(SHAPE, "\n" TABLE("a", "cut", "fused", "[0]", "")), true),

@@ -168,8 +168,8 @@ static void test_not_writable(void)
     leave_journal();
     chmod(journal, 0644);
     snprintf(want, sizeof want,
-             "cannot read '%s': a process that was killed left a change half "
-             "done, and to undo it the file and its folder must be writable",
+             "cannot read '%s': a killed process left an unfinished change, "
+             "and to undo it the file and its folder must be writable",
              path);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err err = {0};

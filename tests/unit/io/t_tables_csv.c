@@ -52,10 +52,9 @@ static void test_refused(void)
     static const struct {
         const char *name, *text, *want;
     } cases[] = {
-        {"an empty file", "",
-         "t.csv:1: no header that names the columns, and no tables"},
+        {"an empty file", "", "t.csv:1: no header line and no tables"},
         {"comments only", "# a\n\n# b",
-         "t.csv:3: no header that names the columns, and no tables"},
+         "t.csv:3: no header line and no tables"},
         {"no tables", "name,rows,dim\n", "t.csv:2: no tables after the header"},
         {"no name", "rows,dim\n1,4\n",
          "t.csv:1: the header has no column "
@@ -71,14 +70,13 @@ static void test_refused(void)
          "'hash_size')"},
         {"no dim", "name,rows\na,4\n",
          "t.csv:1: the header has no column 'dim' (nor 'embedding_dim'), and "
-         "no option '--dim D' gives one width to all"},
+         "no option '--dim D' sets the width"},
         {"column twice", "name,rows,dim,rows\na,1,4,1\n",
          "t.csv:1: the header has column 'rows' twice"},
         {"two aliases", "name,rows,dim,hash_size\na,1,4,1\n",
-         "t.csv:1: the header's columns 'rows' and 'hash_size' are the same "
-         "thing"},
+         "t.csv:1: the header's columns 'rows' and 'hash_size' mean the same"},
         {"some bin columns", "name,rows,dim,bin_0,bin_2\na,1,4,1,0\n",
-         "t.csv:1: the header has no column 'bin_16', but other bins"},
+         "t.csv:1: the header has no column 'bin_16', but has other bins"},
         {"too few fields", "name,rows,dim\na,1\n",
          "t.csv:2: 2 fields, but the header has 3"},
         {"too many fields", "name,rows,dim\na,1,4,\n",
@@ -141,10 +139,10 @@ static void test_refused(void)
          "adam, adama, lamb, partial_rowwise_adam or partial_rowwise_lamb"},
         {"bad sharding", "name,rows,dim,sharding\na,1,4,table|diagonal\n",
          "t.csv:2: sharding 'table|diagonal' is not a list of table, column, "
-         "row, grid and replicate with '|' between"},
+         "row, grid and replicate, separated by '|'"},
         {"sharding ends in |", "name,rows,dim,sharding\na,1,4,table|\n",
          "t.csv:2: sharding 'table|' is not a list of table, column, row, grid "
-         "and replicate with '|' between"},
+         "and replicate, separated by '|'"},
         {"bad device", "name,rows,dim,device\na,1,4,-1\n",
          "t.csv:2: device '-1' is not a whole number from 0 to 1048575"},
         {"control in a group", "name,rows,dim,group\na,1,4,\"\x1b[2J\"\n",
@@ -158,13 +156,13 @@ static void test_refused(void)
         {"bins zero with look-ups", BINS_HEAD "a,1,4,2,0,0,0" ZEROS_14 "\n",
          "t.csv:2: all bins are 0, but the pooling factor is 2"},
         {"one name twice", "name,rows,dim\n\na,1,4\nb,1,4\n# c\n\"a\",2,8\n",
-         "t.csv:6: the name 'a' stands in line 3 already"},
+         "t.csv:6: the name 'a' is already in line 3"},
         {"quote not closed", "name,rows,dim\na,1,4\n\"b,1,4\nc,1,4\n",
          "t.csv:3: a quoted field is not closed"},
         {"text after a quote", "name,rows,dim\n\"a\"b,1,4\n",
          "t.csv:2: text after the closing quote of a field"},
         {"quote inside", "name,rows,dim\na\"b\",1,4\n",
-         "t.csv:2: a quote in a field that does not start with one"},
+         "t.csv:2: a quote inside a field that does not begin with one"},
         {"lone carriage return", "name,rows,dim\ra,1,4\r",
          "t.csv:1: a carriage return inside a line"},
         {"not UTF-8", "name,rows,dim\na,1,4\n\xff,1,4\n", "t.csv:3: not UTF-8"},
@@ -185,7 +183,7 @@ static void test_refused(void)
             ok(0, "%s: the code is ERR_INPUT", cases[i].name);
     }
     is_i64(read_bytes("name,rows,dim\na,1,4\nb\0,1,4\n", 28, 0), -1, "NUL");
-    is_str(err.msg, "t.csv:3: a NUL byte, so not a text", "NUL");
+    is_str(err.msg, "t.csv:3: a NUL byte, so not a text file", "NUL");
 }
 
 static void test_every_column(void)
@@ -248,7 +246,7 @@ static void test_defaults(void)
     plain.dim = 16;
     ok(!memcmp(&plain, table(0), sizeof(plain)), "so do absent columns");
     is_str(warnings.data,
-           "t.csv:1: no column 'pooling_factor', so one look-up a sample is "
+           "t.csv:1: no column 'pooling_factor', so one lookup a sample is "
            "assumed for every table\n",
            "an assumed pooling factor causes a warning");
 
@@ -290,14 +288,14 @@ static void test_unknown_columns(void)
     is_i64(read_text("#\n,name,rows,dim,hotness,Dim,cost\n1,a,2,4,1,x,y\n", 0),
            0, "unknown columns are left out");
     is_str(warnings.data,
-           "t.csv:2: unknown columns are left out: '', 'Dim', 'cost'\n",
+           "t.csv:2: unknown columns are ignored: '', 'Dim', 'cost'\n",
            "and named in one sentence");
     is_i64(read_text("name,rows,dim,hotness,a,b,c,d,e,f,g,h,i,j\n"
                      "a,2,4,1,,,,,,,,,,\n",
                      0),
            0, "many unknown columns");
     is_str(warnings.data,
-           "t.csv:1: unknown columns are left out: 'a', 'b', 'c', 'd', 'e', "
+           "t.csv:1: unknown columns are ignored: 'a', 'b', 'c', 'd', 'e', "
            "'f', 'g', 'h' and 2 more\n",
            "are counted");
 }
@@ -360,8 +358,7 @@ static void test_long_list(void)
     buf_printf(&text, "model.sparse.table_0,1,64,1.5\n");
     is_i64(read_bytes(text.data, text.len, 0), -1, "and one twice");
     is_str(err.msg,
-           "t.csv:100002: the name 'model.sparse.table_0' stands in line 2 "
-           "already",
+           "t.csv:100002: the name 'model.sparse.table_0' is already in line 2",
            "both lines are named");
     buf_release(&text);
 }
@@ -443,8 +440,8 @@ static void test_asked_columns(void)
          "mean '--columns num_embeddings=num_rows'"},
         {"nothing like it", "name,rows,width\n", "",
          "t.csv:1: the header has no column 'dim' (nor 'embedding_dim'), and "
-         "no option '--dim D' gives one width to all; its columns are 'name', "
-         "'rows', 'width'; another is named by '--columns dim=NAME'"},
+         "no option '--dim D' sets the width; its columns are 'name', 'rows', "
+         "'width'; name another one with '--columns dim=NAME'"},
         {"a mistyped one", "name,rows,width\n", "dim=widht",
          "t.csv:1: the header has no column 'widht', which '--columns' asks "
          "for; its columns are 'name', 'rows', 'width'; did you mean "
@@ -466,7 +463,7 @@ static void test_asked_columns(void)
         {"one by two names", "name,rows,dim\n", "rows=a,hash_size=b",
          "option '--columns' takes COLUMN=NAME,... with each COLUMN of "
          "neuroshard-tables(5) once, as in name=table_name,rows=num_rows; "
-         "'hash_size' is there twice"},
+         "'hash_size' is given twice"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -478,7 +475,7 @@ static void test_asked_columns(void)
     ok(!strcmp(table(0)->name, "a") && table(0)->num_embeddings == 8 &&
            table(0)->pooling_factor == 2,
        "also where the column's own name is there");
-    is_str(warnings.data, "t.csv:1: unknown columns are left out: 'rows'\n",
+    is_str(warnings.data, "t.csv:1: unknown columns are ignored: 'rows'\n",
            "which is left out");
 }
 
@@ -521,8 +518,9 @@ static void test_shared_files(void)
         {"meta_torchrec_1935.csv", NULL, 0, 1935},
         {"nvidia_synthetic_large_v3.csv", NULL, 0, 612},
         {"dlrm_t856_moments.json",
-         ":2: table 'source': it is no object with 'num_embeddings', "
-         "'embedding_dim' and 'pooling_factor', nor rows or [rows, dim]",
+         ":2: table 'source': it must be an object with 'num_embeddings', "
+         "'embedding_dim' and 'pooling_factor', or a number of rows, or [rows, "
+         "dim]",
          64, 0},
         {"dlrm_datasets_locality.csv", ":1: the header has no column 'name'",
          64, 0},

@@ -59,8 +59,9 @@ static void test_main(void)
            HEAD "cat_0,7,4,1,sgd\ncat_1,8,4,1,sgd\n",
            "variables of a script, not its comments");
     is_str(noted(),
-           "# --multi_hot_sizes is not given: 1 look-up a sample, the script's "
-           "default\n# --adagrad is not given: sgd, the script's default\n"
+           "# --multi_hot_sizes is not given: 1 lookup a sample, the script's "
+           "default\n"
+           "# --adagrad is not given: sgd, the script's default\n"
            "# --batch_size 8: plan with --batch-per-gpu\n",
            "sums of a shell, and what is not given");
     ok(!import("dlrm_main.py --num_embeddings 5", NULL) &&
@@ -113,13 +114,14 @@ static void test_names(void)
     ok(!import(text, "user\nad\n") && !strcmp(list.tables[1].name, "ad"),
        "names by lines");
     is_str(import(text, "a") ? err.msg : "read",
-           "option '--names' has fewer names than the 2 tables of 'run.sh'",
+           "option '--names' has fewer names than the 2 tables of "
+           "'run.sh'",
            "too few");
     is_str(import(text, "a,b,c") ? err.msg : "read",
            "option '--names' has more names than the 2 tables of 'run.sh'",
            "too many");
     is_str(import(text, "a,a") ? err.msg : "read",
-           "option '--names': 'a' is there twice", "one twice");
+           "option '--names': 'a' is given twice", "one twice");
     is_str(import(text, "a,\x1b[m") ? err.msg : "read",
            "option '--names': '\\u001b[m' is not printable", "control");
 }
@@ -130,71 +132,73 @@ static void test_refused(void)
         const char *text, *want;
     } cases[] = {
         {"\n--embedding_dim 8",
-         "run.sh:1: neither --num_embeddings_per_feature, --num_embeddings nor "
-         "--arch-embedding-size says how many rows tables have"},
+         "run.sh:1: the number of rows is unknown: none of "
+         "--num_embeddings_per_feature, --num_embeddings and "
+         "--arch-embedding-size is given"},
         {"\n\n--num_embeddings $ROWS",
-         "run.sh:3: --num_embeddings has '$ROWS' where a whole number from 1 "
-         "to 9223372036854775807 is wanted, not what only a shell knows"},
+         "run.sh:3: --num_embeddings has '$ROWS' instead of a whole number "
+         "from 1 to 9223372036854775807; a value that only the shell knows "
+         "cannot be read"},
         {"A=$B\nB=$A\n--num_embeddings $A",
-         "run.sh:3: --num_embeddings has '$B' where a whole number from 1 to "
-         "9223372036854775807 is wanted, not what only a shell knows"},
+         "run.sh:3: --num_embeddings has '$B' instead of a whole number from 1 "
+         "to 9223372036854775807; a value that only the shell knows cannot be "
+         "read"},
         {"--num_embeddings_per_feature 1,,2",
-         "run.sh:1: --num_embeddings_per_feature has '' where a whole number "
-         "from 1 to 9223372036854775807 is wanted"},
-        {"--num_embeddings 0",
-         "run.sh:1: --num_embeddings has '0' where a whole number from 1 to "
-         "9223372036854775807 is wanted"},
+         "run.sh:1: --num_embeddings_per_feature has '' instead of a whole "
+         "number from 1 to 9223372036854775807"},
+        {"--num_embeddings 0", "run.sh:1: --num_embeddings has '0' instead of "
+                               "a whole number from 1 to 9223372036854775807"},
         {"--num_embeddings 3\n--embedding_dim 2000000",
-         "run.sh:2: --embedding_dim has '2000000' where a whole number from 1 "
-         "to 1048576 is wanted"},
+         "run.sh:2: --embedding_dim has '2000000' instead of a whole number "
+         "from 1 to 1048576"},
         {"--num_embeddings_per_feature 1,2\n--multi_hot_sizes 1",
          "run.sh:2: --multi_hot_sizes has 1 sizes, but there are 2 tables"},
         {"--arch-embedding-size 1\n--optimizer adam",
-         "run.sh:2: --optimizer 'adam' is none of sgd, rwsadagrad and adagrad"},
+         "run.sh:2: --optimizer 'adam' is not sgd, rwsadagrad or adagrad"},
         {"--num_embeddings 1\n--num_embeddings 2",
-         "run.sh:2: --num_embeddings is 2 here, but 1 in line 1; one command "
-         "line is imported"},
+         "run.sh:2: --num_embeddings is 2 here, but 1 in line 1; only one "
+         "command line can be imported"},
         {"dlrm_main.py --num_embeddings 1 --batch_size 2\n"
          "dlrm_main.py --num_embeddings 1",
          "run.sh:2: --batch_size is not given (32 by default) here, but 2 in "
-         "line 1; one command line is imported"},
+         "line 1; only one command line can be imported"},
         {"dlrm_s_pytorch.py --mini-batch-size=2\n"
          "dlrm_s_pytorch.py --arch-embedding-size=5-6 --mini-batch-size=2",
          "run.sh:2: --arch-embedding-size is 5-6 here, but not given (4-3-2 by "
-         "default) in line 1; one command line is imported"},
+         "default) in line 1; only one command line can be imported"},
         {"if a; then\n dlrm_main.py --num_embeddings 1 --adagrad\nelse\n "
          "dlrm_main.py --num_embeddings 1\nfi",
-         "run.sh:4: --adagrad is not given here, but given in line 2; one "
-         "command line is imported"},
+         "run.sh:4: --adagrad is not given here, but given in line 2; only one "
+         "command line can be imported"},
         {"if a; then R=1; else R=2; fi\ndlrm_main.py --num_embeddings $R",
-         "run.sh:2: --num_embeddings has '$R' where a whole number from 1 to "
-         "9223372036854775807 is wanted, not what only a shell knows"},
+         "run.sh:2: --num_embeddings has '$R' instead of a whole number from 1 "
+         "to 9223372036854775807; a value that only the shell knows cannot be "
+         "read"},
         {"dlrm_main.py --num_embeddings 1\ndlrm_s_pytorch.py "
          "--mini-batch-size=2",
-         "run.sh:2: a command line of dlrm_s_pytorch.py, but of dlrm_main.py "
-         "in "
-         "line 1; one command line is imported"},
+         "run.sh:2: a command line of dlrm_s_pytorch.py, after one of "
+         "dlrm_main.py in line 1; only one command line can be imported"},
         {"args = [\"--num_embeddings\", 5]\n",
-         "run.sh:1: --num_embeddings stands within '[--num_embeddings,', not "
-         "where a shell would take it"},
+         "run.sh:1: --num_embeddings is inside '[--num_embeddings,', where no "
+         "shell takes it as an option"},
         {"dlrm_main.py --num_embeddings_per_feature 1,2 --multi_hot_sizes 1,2 "
          "--synthetic_multi_hot_criteo_path d",
          "run.sh:1: --multi_hot_sizes does not go with "
          "--synthetic_multi_hot_criteo_path in line 1"},
         {"dlrm_main.py --num_embeddings 1 --mini-batch-size 2",
-         "run.sh:1: --mini-batch-size is no option of dlrm_main.py, of which "
-         "the others are"},
+         "run.sh:1: --mini-batch-size is not an option of dlrm_main.py, as the "
+         "other options are"},
         {"dlrm_main.py --num_embeddings 'a",
          "run.sh:1: a quote that is not closed"},
         {"--arch-embedding-size 1 --data-generation=dataset",
          "run.sh:1: --data-generation makes tables of other sizes than the "
-         "command line says"},
+         "command line gives"},
         {"--arch-embedding-size 1 --md-flag",
          "run.sh:1: --md-flag makes tables of other sizes than the command "
-         "line says"},
+         "line gives"},
         {"--arch-embedding-size 1 --qr-flag",
          "run.sh:1: --qr-flag makes tables of other sizes than the command "
-         "line says"},
+         "line gives"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -217,7 +221,7 @@ static void test_refused(void)
 static int64_t rows_of(const char *script)
 {
     if (import(script, NULL))
-        return strstr(err.msg, "only a shell knows") ? 0 : -1;
+        return strstr(err.msg, "only the shell knows") ? 0 : -1;
     return (int64_t)list.tables[0].num_embeddings;
 }
 
@@ -393,12 +397,13 @@ static void test_unknown(void)
                     "--embedding_dim $D --synthetic_multi_hot_criteo_path $P "
                     "--adagrad --batch_size $B"),
            HEAD "cat_0,5,,,adagrad\ncat_1,6,,,adagrad\n", "empty cells");
-    is_str(noted(),
-           "# --batch_size $B is not known: plan with --batch-per-gpu\n"
-           "# --embedding_dim $D is not known: plan with --dim\n"
-           "# --synthetic_multi_hot_criteo_path $P decides the look-ups: plan "
-           "with --pooling\n",
-           "named by comments");
+    is_str(
+        noted(),
+        "# the value of --batch_size $B is unknown: plan with --batch-per-gpu\n"
+        "# the value of --embedding_dim $D is unknown: plan with --dim\n"
+        "# --synthetic_multi_hot_criteo_path $P sets the number of lookups: "
+        "plan with --pooling\n",
+        "named by comments");
     is_str(imported("dlrm_s_pytorch.py --mini-batch-size=2"),
            HEAD "cat_0,4,2,2.125,sgd\ncat_1,3,2,1.6666666666666667,sgd\n"
                 "cat_2,2,2,1.25,sgd\n",

@@ -39,8 +39,8 @@ static void test_refused(void)
     } cases[] = {
         {"no tables", " {}", "t.json:1: no tables"},
         {"a list", "[1]",
-         "t.json:1: a list, but its element 0 is no table, an object with "
-         "'row' or 'num_embeddings'"},
+         "t.json:1: element 0 of the list is not a table, an object with 'row' "
+         "or 'num_embeddings'"},
         {"two of a name",
          "[{\"name\": \"a\", \"row\": 1, \"dim\": 4},\n"
          "{\"name\": \"a\", \"row\": 2, \"dim\": 4}]",
@@ -50,15 +50,17 @@ static void test_refused(void)
          "\n{\"index\": 7, \"row\": 2, \"dim\": 4}]}",
          "t.json:2: two tables are called 't7'"},
         {"three sizes", "{\"a\": [1, 2, 3]}",
-         "t.json:1: table 'a': it is no object with 'num_embeddings', "
-         "'embedding_dim' and 'pooling_factor', nor rows or [rows, dim]"},
+         "t.json:1: table 'a': it must be an object with 'num_embeddings', "
+         "'embedding_dim' and 'pooling_factor', or a number of rows, or [rows, "
+         "dim]"},
         {"two words for rows", "[{\"row\": 1, \"rows\": 1, \"dim\": 4}]",
-         "t.json:1: table 't0': row and rows are the same thing"},
+         "t.json:1: table 't0': row and rows mean the same"},
         {"a plan", "{\"neuroshard_plan\": 1, \"tables\": []}",
-         "t.json:1: a plan, where a list of tables is expected"},
+         "t.json:1: this is a plan, not a table list"},
         {"a member that is no object", "{\n\"note\": \"x\"}",
-         "t.json:2: table 'note': it is no object with 'num_embeddings', "
-         "'embedding_dim' and 'pooling_factor', nor rows or [rows, dim]"},
+         "t.json:2: table 'note': it must be an object with 'num_embeddings', "
+         "'embedding_dim' and 'pooling_factor', or a number of rows, or [rows, "
+         "dim]"},
         {"empty name", "{\"\": {}}", "t.json:1: table '': the name is empty"},
         {"control in a name", "{\"a\\nb\": {}}",
          "t.json:1: table 'a\\u000ab': the name 'a\\u000ab' is not printable "
@@ -77,7 +79,7 @@ static void test_refused(void)
         {"rows a text", "{\"a\": {\"num_embeddings\": \"3\"}}",
          "t.json:1: table 'a': num_embeddings must be a number, not a text"},
         {"rows twice", "{\"a\": {\"num_embeddings\": 3, \"rows\": 3}}",
-         "t.json:1: table 'a': num_embeddings and rows are the same thing"},
+         "t.json:1: table 'a': num_embeddings and rows mean the same"},
         {"a bin", TABLE_A ", \"bin_0\": 1}}",
          "t.json:1: table 'a': bin_1 is empty, but other bins are given"},
         {"no dim", "{\"a\": {\"num_embeddings\": 3}}",
@@ -208,8 +210,8 @@ static void test_warnings(void)
     is_i64(list.tables[1].dim, 8, "--dim fills");
     is_near(list.tables[1].pooling_factor, 1, 0, "one look-up a sample");
     is_str(warnings.data,
-           "t.json: unknown members are left out: 'mean', 'x'\n"
-           "t.json: no member 'pooling_factor', so one look-up a sample is "
+           "t.json: unknown members are ignored: 'mean', 'x'\n"
+           "t.json: no member 'pooling_factor', so one lookup a sample is "
            "assumed for every table\n",
            "both are told, each once");
 }
@@ -304,7 +306,7 @@ static void test_forms(void)
     ok(!read_text("{\"C1\": [1460, 16], \"C2\": [3.0, 8]}", 0) &&
            list.tables[0].dim == 16 && list.tables[1].num_embeddings == 3,
        "rows and dim by name %s", err.msg);
-    ok(warnings.data && strstr(warnings.data, "one look-up a sample"),
+    ok(warnings.data && strstr(warnings.data, "one lookup a sample"),
        "with a warning that look-ups are not said");
 }
 

@@ -65,7 +65,7 @@ static void test_agrees(void)
          "tbe.json:1: mixed_dim is true, but the features have one width"},
         {"{\"T\": 2, \"E\": 29.0, \"D\": 4, \"Ds\": [4, 4],\n" BATCH POOLING
          "}",
-         "tbe.json:1: Ds is there, but not Es"},
+         "tbe.json:1: Ds is given, but not Es"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -169,7 +169,7 @@ static void test_refused(void)
         {"{" SIZES "\"Es\": [1, 2, 0],\n" BATCH POOLING "}",
          "tbe.json:4: Es[2] is 0, not in 1 to 4.6116860184273879e+18"},
         {"{" SIZES "\"Es\": [1, 2.5, 3],\n" BATCH POOLING "}",
-         "tbe.json:4: Es has 2.5, no whole number"},
+         "tbe.json:4: Es has 2.5, not a whole number"},
         {"{" SIZES
          "\"Es\": [40, 40, 40], \"Ds\": [1, \"x\", 3],\n" BATCH POOLING "}",
          "tbe.json:4: Ds[1] must be a number, not a string"},
@@ -178,12 +178,12 @@ static void test_refused(void)
         {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 1, 3]}",
          "tbe.json:6: feature_table_map[2] is 3, not in 0 to 2"},
         {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 2, 2]}",
-         "tbe.json:1: no feature uses table 't1', but one after it"},
+         "tbe.json:1: no feature uses table 't1', but a later table is used"},
         {"{" SIZES
          "\"Es\": [40, 41, 40],\n\"feature_table_map\": [0, 0, 1],\n" BATCH
              POOLING "}",
-         "tbe.json:1: feature 1 has other rows or columns than one before it "
-         "that shares its table"},
+         "tbe.json:1: feature 1 has other rows or columns than an earlier "
+         "feature of the same table"},
         {"{" SIZES BATCH POOLING SKEW("[]", "0.5", "1") "}",
          "tbe.json:6: indices_params.zipf_q is 0.5, not in 1 to 1000000000"},
         {"{" SIZES BATCH POOLING SKEW("[2]", "1", "1") "}",

@@ -409,7 +409,7 @@ int search_exhaustive(struct plan *plan, const struct oracle *oracle,
     price_waiting(&all);
     if (all.is_bad) {
         err_set(err, ERR_INPUT,
-                "cost model '%s' gives no finite cost for some devices",
+                "cost model '%s' gives no finite cost for some GPUs",
                 oracle->cost.name);
         goto out;
     }

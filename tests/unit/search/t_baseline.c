@@ -144,17 +144,16 @@ static void check_errors(void)
            err.code == ERR_NO_PLAN,
        "does not fit");
     is_str(err.msg,
-           "no plan was found: table 't0' takes 64.0 MiB and no device that it "
-           "may "
-           "stand on has that left (the emptiest has 22.0 MiB)",
+           "no plan was found: table 't0' needs 64.0 MiB, but no GPU that it "
+           "may be on has that left (the emptiest has 22.0 MiB)",
            "the message says which table");
     problem.tables[0].kinds = SHARD_COLUMN;
     ok(place(&plan, "size", 1, &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "baselines cut nothing");
     is_str(err.msg,
-           "table 't0' may not be placed whole, and the "
-           "baselines cut nothing",
+           "table 't0' may not be placed whole, but the baseline planners do "
+           "not cut tables",
            "and say so");
     arena_release(&arena);
 }

@@ -273,7 +273,7 @@ static void check_refusals(void)
     ok(search_exhaustive(&plan, &oracle, &options, &arena, &err) &&
            err.code == ERR_INPUT,
        "costs that are no numbers");
-    is_str(err.msg, "cost model 'fake' gives no finite cost for some devices",
+    is_str(err.msg, "cost model 'fake' gives no finite cost for some GPUs",
            "are refused");
     arena_release(&arena);
 }

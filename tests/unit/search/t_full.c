@@ -159,21 +159,21 @@ struct shortage_case {
 
 static const struct shortage_case shortage_cases[] = {
     {"one table", 2, 100 << 20, 0, SHARD_TABLE | SHARD_COLUMN,
-     "no plan fits: the tables take at least 244 MiB (244 MiB weights), 2 "
-     "devices have 200 MiB; it would fit with 123 MiB a device, or 3 such "
-     "devices"},
+     "no plan fits: the tables need at least 244 MiB (244 MiB weights), but 2 "
+     "GPUs have 200 MiB; it would fit with 123 MiB per GPU, or 3 such GPUs"},
     {"too much in all", 4, 125 << 20, 0, SHARD_TABLE | SHARD_COLUMN,
-     "no plan fits: the tables take at least 732 MiB (732 MiB weights), 2 "
-     "devices have 250 MiB; it would fit with 367 MiB a device, or 6 such "
-     "devices"},
+     "no plan fits: the tables need at least 732 MiB (732 MiB weights), but 2 "
+     "GPUs have 250 MiB; it would fit with 367 MiB per GPU, or 6 such GPUs"},
     {"one table, whole", 2, 200 << 20, 0, SHARD_TABLE,
-     "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
-     "device has 200 MiB; it would fit with 245 MiB a device, or column "
-     "cuts allowed"},
+     "no plan fits: table 't0' needs 244 MiB (244 MiB weights), but the "
+     "largest "
+     "GPU has 200 MiB; it would fit with 245 MiB per GPU, or column cuts "
+     "allowed"},
     {"one table, whole, and a reserve", 2, 250 << 20, 50 << 20, SHARD_TABLE,
-     "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
-     "device has 200 MiB unreserved; it would fit with 295 MiB a "
-     "device, or column cuts allowed"},
+     "no plan fits: table 't0' needs 244 MiB (244 MiB weights), but the "
+     "largest "
+     "GPU has 200 MiB unreserved; it would fit with 295 MiB per GPU, or "
+     "column cuts allowed"},
 };
 
 static void check_shortages(void)
@@ -205,9 +205,9 @@ static void check_shortages(void)
 /* A table that cannot be placed in any way is the caller's mistake. */
 static void check_usage(void)
 {
-    const char *const nowhere = "table 't0' can be placed in no way that its "
-                                "kinds, '--shard' and cost model 'random' "
-                                "allow together";
+    const char *const nowhere =
+        "table 't0' cannot be placed in any way that its kinds, '--shard' and "
+        "cost model 'random' all allow";
     const struct {
         const char *why;
         unsigned kinds, table_kinds;
@@ -216,8 +216,7 @@ static void check_usage(void)
         const char *also;
     } tests[] = {
         {"six columns cannot be cut", SHARD_COLUMN, SHARD_ALL_KINDS, NULL, -1,
-         ": it has 10 rows and 6 columns, 4 of them at least a piece, for 2 "
-         "GPUs"},
+         ": it has 10 rows and 6 columns, at least 4 per piece, for 2 GPUs"},
         {"no kind is left", SHARD_COLUMN, SHARD_ROW, NULL, -1, ""},
         {"a group is not cut", SHARD_ROW, SHARD_ALL_KINDS, "g", -1,
          ": group 'g' keeps it whole, on one GPU"},

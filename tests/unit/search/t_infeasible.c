@@ -23,22 +23,22 @@ static const struct uneven cases[] = {
     {"a small device",
      {300, 100},
      {0, 0},
-     "; it would fit with at least 245 MiB a device, or 3 devices, new "
-     "like the roomiest",
-     "; it would fit with at least 245 MiB a device, or 3 devices, new "
-     "like the roomiest"},
+     "; it would fit with at least 245 MiB per GPU, or 3 GPUs, new ones like "
+     "the roomiest",
+     "; it would fit with at least 245 MiB per GPU, or 3 GPUs, new ones like "
+     "the roomiest"},
     {"one that is used already",
      {300, 300},
      {0, 200},
-     "; it would fit with at least 445 MiB a device, or 3 devices, new "
-     "like the roomiest",
-     "; it would fit with at least 445 MiB a device, or 3 devices, new "
-     "like the roomiest"},
+     "; it would fit with at least 445 MiB per GPU, or 3 GPUs, new ones like "
+     "the roomiest",
+     "; it would fit with at least 445 MiB per GPU, or 3 GPUs, new ones like "
+     "the roomiest"},
     {"the larger one is the fuller",
      {250, 600},
      {0, 400},
-     "; it would fit with at least 489 MiB a device, or 3 devices, new "
-     "like the roomiest",
+     "; it would fit with at least 489 MiB per GPU, or 3 GPUs, new ones like "
+     "the roomiest",
      NULL},
 };
 
@@ -154,7 +154,7 @@ static void check_items(void)
         text_from_bytes(
             most, fmax(fmax((double)items.weights, (double)items.optimizer),
                        (double)items.outputs));
-        snprintf(want, sizeof want, "'t0' takes %s (%s %s)", all, most,
+        snprintf(want, sizeof want, "'t0' needs %s (%s %s)", all, most,
                  tests[i].name);
         ok(infeasible_check(&problem, &oracle, SHARD_ALL_KINDS, NULL, &err) &&
                strstr(err.msg, want),
@@ -354,8 +354,8 @@ static void take(struct sickness *sick, enum remedy remedy, uint64_t amount,
     sick->n_scant[remedy] += has_plan(&problem, sick, &err);
 }
 
-/* Tries all remedies of a message such as "with [at least ]445 MiB a device, or
- * 3 devices..., or row cuts allowed" */
+/* Tries all remedies of a message such as "with [at least ]445 MiB per GPU, or
+ * 3 GPUs..., or row cuts allowed" */
 static void take_all(struct sickness *sick, const char *said)
 {
     const char *text = strstr(said, "it would fit with ");
@@ -369,7 +369,7 @@ static void take_all(struct sickness *sick, const char *said)
         return;
     }
     text += strlen("it would fit with ");
-    devices = strstr(text, "a device");
+    devices = strstr(text, "per GPU");
     if (devices) {
         text += strncmp(text, "at least ", 9) ? 0 : 9;
         if (sscanf(text, "%20s %7s", number, unit) == 2) {
@@ -377,10 +377,10 @@ static void take_all(struct sickness *sick, const char *said)
             if (text_to_bytes(size, &bytes))
                 take(sick, MEMORY, bytes, said);
         }
-        text = devices + strlen("a device");
+        text = devices + strlen("per GPU");
     }
     text += strncmp(text, ", or ", 5) ? 0 : 5;
-    if (sscanf(text, "%lu %*[a-z ]", &n) == 1)
+    if (sscanf(text, "%lu %*[A-Za-z ]", &n) == 1)
         take(sick, DEVICES, n, said);
     if (strstr(text, "column cuts allowed"))
         take(sick, strstr(text, "to all") ? COLUMN_CUTS_TO_ALL : COLUMN_CUTS, 0,
@@ -448,7 +448,7 @@ static void check_one_host(void)
     random_oracle_init(&sick.oracle, &sick.problem, &rng);
     sick.oracle.base.row_cut = ROW_CUT_RANKS;
     ok(!has_plan(&sick.problem, &sick, &err) &&
-           strstr(err.msg, " 5 devices, new like the roomiest"),
+           strstr(err.msg, " 5 GPUs, new ones like the roomiest"),
        "244 MiB in blocks of 50 at most: %s", err.msg);
     arena_release(&sick.arena);
 }
@@ -468,7 +468,7 @@ static void check_nowhere(void)
     rng_init(&rng, 0, 0);
     random_oracle_init(&sick.oracle, &sick.problem, &rng);
     ok(!has_plan(&sick.problem, &sick, &err) && err.code == ERR_USAGE &&
-           ends_with(err.msg, " a piece, for 1 GPU"),
+           ends_with(err.msg, " per piece, for 1 GPU"),
        "four columns that are to be cut: %s", err.msg);
     arena_release(&sick.arena);
 }
@@ -478,8 +478,8 @@ static void check_nowhere(void)
 static void check_immense(void)
 {
     static const char *const said[] = {
-        "; it would fit with 4.00 PiB a device",
-        "; no remedy was found, neither memory, devices nor cuts"};
+        "; it would fit with 4.00 PiB per GPU",
+        "; no remedy was found, neither memory, GPUs nor cuts"};
     const uint32_t dims[] = {64};
 
     for (unsigned i = 0; i < 2; i++) {

@@ -227,7 +227,7 @@ static const struct rival_case cases[] = {
      {1000},
      {128},
      {1},
-     "no plan was found: none of TorchRec's 9 proposals does"},
+     "no plan was found: none of TorchRec's 9 proposals fits"},
     {"fewer rows than ranks",
      "torchrec",
      4,
@@ -317,7 +317,7 @@ static const struct rival_case cases[] = {
      {100000},
      {128},
      {1},
-     "no plan was found: none of HugeCTR's planner does"},
+     "no plan was found: HugeCTR's planner has none that fits"},
     {"nor whole",
      "hugectr",
      4,
@@ -502,20 +502,18 @@ static void check_constraints(void)
     ok(place(&plan, "torchrec", &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "no pins");
-    is_str(
-        err.msg,
-        "no plan was found: table 't1' is pinned to a device, which TorchRec's "
-        "planner does not know",
-        "and says so");
+    is_str(err.msg,
+           "no plan was found: table 't1' is pinned to a GPU, which TorchRec's "
+           "planner does not support",
+           "and says so");
     problem.tables[0].group = "g";
     ok(place(&plan, "hugectr", &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "no groups");
-    is_str(
-        err.msg,
-        "no plan was found: table 't0' is in a group, which HugeCTR's planner "
-        "does not know",
-        "and says so");
+    is_str(err.msg,
+           "no plan was found: table 't0' is in a group, which HugeCTR's "
+           "planner does not support",
+           "and says so");
     arena_release(&arena);
 }
 

@@ -329,33 +329,33 @@ static void check_errors(void)
     struct arena arena = {0};
 
     fake_problem(&problem, rows, dims, 3, 2, 8 << 20, &arena);
-    is_str(message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
-           "no plan fits: table 't1' takes 256 MiB (256 MiB weights), at least "
-           "16.0 MiB a piece, the largest device has 8.00 MiB; it would fit "
-           "with 176 MiB a device",
-           "a piece that is too large for any device");
-    fake_problem(&problem, rows, dims, 3, 2, 100 << 20, &arena);
     is_str(
         message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
-        "no plan fits: the tables take at least 336 MiB (336 MiB weights), 2 "
-        "devices have 200 MiB; it would fit with 176 MiB a device, or "
-        "4 such devices",
-        "too much in all");
+        "no plan fits: table 't1' needs 256 MiB (256 MiB weights), at least "
+        "16.0 MiB a piece, but the largest GPU has 8.00 MiB; it would fit with "
+        "176 MiB per GPU",
+        "a piece that is too large for any device");
+    fake_problem(&problem, rows, dims, 3, 2, 100 << 20, &arena);
+    is_str(message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
+           "no plan fits: the tables need at least 336 MiB (336 MiB weights), "
+           "but 2 GPUs have 200 MiB; it would fit with 176 MiB per GPU, or 4 "
+           "such GPUs",
+           "too much in all");
     fake_problem(&problem, rows, dims, 3, 2, 260 << 20, &arena);
     problem.tables[0].device = 0;
     problem.tables[1].device = 0;
     is_str(message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
-           "no plan fits: the tables pinned to device 0 take 272 MiB (272 MiB "
-           "weights), it has 260 MiB; it would fit with 272 MiB a device",
+           "no plan fits: the tables pinned to GPU 0 need 272 MiB (272 MiB "
+           "weights), but it has 260 MiB; it would fit with 272 MiB per GPU",
            "too much pinned to one device");
     problem.tables[1].device = 2;
     is_str(message(&problem, fake_oracle, ERR_INPUT, &arena),
-           "table 't1' is pinned to device 2, and there are 2",
+           "table 't1' is pinned to GPU 2, but there are 2 GPUs",
            "a pin to no device");
     problem.tables[1].device = 1;
     problem.tables[0].group = problem.tables[1].group = "g";
     is_str(message(&problem, fake_oracle, ERR_INPUT, &arena),
-           "group 'g' is pinned to two devices, by tables 't1' and 't0'",
+           "group 'g' is pinned to two GPUs, by tables 't1' and 't0'",
            "a group with two pins");
     fake_problem(&problem, rows, dims, 3, 2, 1 << 30, &arena);
     problem.tables[2].kinds = SHARD_ROW;
@@ -365,7 +365,7 @@ static void check_errors(void)
            "a table that may only be cut by rows");
     fake_problem(&problem, rows, dims, 3, 1, 1 << 30, &arena);
     is_str(message(&problem, fake_nan_oracle, ERR_INPUT, &arena),
-           "cost model 'fake' gives no finite cost for some devices",
+           "cost model 'fake' gives no finite cost for some GPUs",
            "a cost that is NaN");
     arena_release(&arena);
 }
