@@ -9,27 +9,28 @@
 #include <string.h>
 
 /*
- * Invariants of an assignment between two commits. assignment_check verifies
- * them:
+ * Invariants that hold for an assignment between two commits. assignment_check
+ * verifies them:
  *
- *    pieces  A piece that has a piece type is once in the list of its unit and
- *            once in the holding of its device, at its slot. A piece without
- *            a type is in the free list, linked by `next`.
+ *    pieces  A piece that has a piece type is listed once with its unit and
+ *            once with its device, at the slot that the piece stores. A
+ *            piece without a type is in the free list, linked by `next`.
  *    limits  Bytes, excess and moved bytes are exact. So an assignment keeps
  *            its limits if and only if its excess is 0.
- *    sums    Sums and loads equal the sums over the pieces, up to rounding.
- *            They are exactly 0 on a device without pieces.
- *    prices  Terms, loads and total_ms are the answers of the oracle for these
- *            very sums, and most_ms are the maxima of the terms.
+ *    sums    The sums and the load of a device equal the sums over its
+ *            pieces, up to rounding. They are exactly 0 on a device without
+ *            pieces.
+ *    prices  Terms, loads and total_ms are the oracle's answers for exactly
+ *            the stored sums. most_ms are the maxima of the terms.
  *
  * The cost of a commit is proportional to the number of changed pieces and to
  * devices x terms. It does not depend on the number of tables.
  */
 
 /* Number of commits on a device after which its sums are recomputed, so that
- * rounding errors do not accumulate. A device with more pieces than that waits
- * for as many commits as it has pieces. So a commit recomputes at most one
- * piece on average. */
+ * rounding errors do not accumulate. A device with more than REFRESH pieces is
+ * recomputed only after as many commits as it has pieces. So a commit
+ * recomputes at most one piece on average. */
 #define REFRESH 64
 
 #ifndef ASSIGNMENT_CHECK_EVERY
@@ -75,9 +76,10 @@ void assignment_release(struct assignment *assignment)
     *assignment = (struct assignment){0};
 }
 
-/* Adds a piece to its device. The piece stores its slot in the device's list,
- * so that it is removed in O(1): the last piece of the list takes its slot. The
- * order of the list does not matter, as all draws are of slots. */
+/* Adds a piece to the list of its device. The piece stores its slot in that
+ * list, so it can be removed in O(1): the last piece of the list takes the
+ * freed slot. The order of the list does not matter, because random draws
+ * choose slots uniformly. */
 static void hold(struct assignment *assignment, uint32_t piece)
 {
     struct holding *holding =
@@ -105,7 +107,7 @@ static void let_go(struct assignment *assignment, uint32_t piece)
         assignment->space->load_ms[assignment->pieces[piece].type];
 }
 
-/* Adds a new piece to the assignment. Ignores change->piece. */
+/* Adds a new piece to the assignment. change->piece is not used. */
 static void insert(struct assignment *assignment, const struct change *change)
 {
     uint32_t unit = assignment->space->types[change->type].unit;
@@ -130,9 +132,9 @@ static void insert(struct assignment *assignment, const struct change *change)
     hold(assignment, idx);
 }
 
-/* Removes a piece from its unit and its device. The walk along the unit's list
- * is short, as the list is short or the piece is its first. The index of the
- * piece is the next one that is reused. */
+/* Removes a piece from its unit and its device. The unit's list is searched
+ * from its start. This is fast, because either the list is short or the piece
+ * comes first. The index of the removed piece is the first to be reused. */
 static void drop(struct assignment *assignment, uint32_t idx)
 {
     uint32_t *type = &assignment->pieces[idx].type;
@@ -151,13 +153,13 @@ static void drop(struct assignment *assignment, uint32_t idx)
 /*
  * --- values that follow from the sums ---
  *
- * The total is a monotone function of the maximum of each term. Without terms,
- * it is comm's function of all sums. So if an assignment is nearly even, most
- * changes leave the total as it is: only changes of the leading devices can
- * lower it.
+ * If the oracle has terms, the total is a monotone function of the maximum of
+ * each term over the devices. Without terms, comm computes the total from the
+ * sums of all devices. So if an assignment is nearly even, most changes leave
+ * the total as it is: only a change of the leading devices can lower the total.
  */
 
-/* Sets the maximum of each term over a block of devices. */
+/* Sets the maximum of each term over one block of devices. */
 static void find_block(struct assignment *assignment, uint32_t block)
 {
     const size_t n_terms = assignment->n_terms;
@@ -175,9 +177,10 @@ static void find_block(struct assignment *assignment, uint32_t block)
 }
 
 /* Finds the leader of each term: the device with the largest value, or the
- * first one if several have it. A chain's draws depend on the leaders, so they
- * must not depend on the way that led to the assignment. Recomputes only the
- * blocks of the n given devices, or all blocks if `devices` is NULL. */
+ * first such device if several have this value. The random draws of a chain
+ * depend on the leaders. So the leaders must depend only on the assignment, not
+ * on the order of the changes that led to it. Recomputes only the blocks of the
+ * n given devices, or all blocks if `devices` is NULL. */
 static void find_leaders(struct assignment *assignment, const uint32_t *devices,
                          uint32_t n)
 {
@@ -207,8 +210,8 @@ static void find_leaders(struct assignment *assignment, const uint32_t *devices,
 }
 
 /* Sets the load of a device to the total of its terms if the oracle has terms.
- * Without terms the load stays the sum of the pieces' loads, which hold and
- * let_go keep. */
+ * Without terms the load stays the sum of the loads of its pieces, which hold()
+ * and let_go() keep up to date. */
 static void set_load(struct assignment *assignment, uint32_t r)
 {
     const struct oracle *oracle = assignment->space->oracle;
@@ -218,9 +221,10 @@ static void set_load(struct assignment *assignment, uint32_t r)
             oracle, assignment->terms_ms + r * assignment->n_terms);
 }
 
-/* Recomputes the sums, the load and the bytes of a device from its pieces. It
- * adds in the order of the holding, which depends on the way that led to the
- * assignment. So totals of equal assignments may differ in their last bits. */
+/* Recomputes the sums, the load and the bytes of a device from its pieces. The
+ * pieces are added in the order of the device's list. That order depends on
+ * earlier changes, so the totals of equal assignments may differ in their last
+ * bits. */
 static void add_up(struct assignment *assignment, uint32_t r)
 {
     const size_t width = assignment->space->oracle->width;
@@ -242,9 +246,9 @@ static void add_up(struct assignment *assignment, uint32_t r)
     }
 }
 
-/* Recomputes the excess of the assignment. Adding differences would leave
- * rounding errors instead of 0, and an assignment that keeps all limits would
- * not be recognised. */
+/* Recomputes the excess of the assignment from scratch. If differences were
+ * added instead, rounding errors would remain where the excess should be 0, and
+ * an assignment that keeps all limits would not be recognised. */
 static void add_excess(struct assignment *assignment)
 {
     assignment->excess = 0;
@@ -256,10 +260,11 @@ static void add_excess(struct assignment *assignment)
             migration_excess(assignment, assignment->all_moved_bytes);
 }
 
-/* Applies a candidate. Devices that it does not touch keep their values.
- * Touched devices get the values that the candidate has computed, so nothing is
- * added up twice. The sums of a device are recomputed from its pieces after
- * REFRESH commits, or after as many commits as it has pieces. */
+/* Applies a candidate to its assignment. Devices that the candidate does not
+ * touch keep their values. Touched devices get the values that the candidate
+ * has already computed. The sums of a device are recomputed from its pieces
+ * after REFRESH commits, or after as many commits as it has pieces if that is
+ * more. */
 void assignment_commit(struct assignment *assignment,
                        const struct candidate *candidate)
 {
@@ -309,9 +314,9 @@ void assignment_commit(struct assignment *assignment,
 }
 
 /* Returns the total as comm computes it. If the oracle has terms, the search
- * follows the total of their maxima, which equals comm's total exactly only if
- * the oracle is additive (core/oracle.h). So final comparisons of assignments
- * use this function. */
+ * uses the total of the maxima of the terms instead. This equals comm's total
+ * exactly only if the oracle is additive (core/oracle.h). So final comparisons
+ * of assignments use this function. */
 double assignment_true_total(const struct assignment *assignment)
 {
     return oracle_comm_total_ms(assignment->space->oracle, assignment->sums,
@@ -319,9 +324,9 @@ double assignment_true_total(const struct assignment *assignment)
 }
 
 /* Sets the weight of each term: the rise of the total in ms per ms of the
- * term's maximum. It is a finite difference over a step of near_frac times the
- * maximum. So a term has a weight even if another term hides it, provided that
- * the other one is larger by less than this step. */
+ * term's maximum. The weight is a finite difference over a step of near_frac
+ * times the maximum. So a term that is hidden by another term still has a
+ * weight, as long as the other term is larger by less than this step. */
 static void weigh_terms(struct assignment *assignment)
 {
     const struct oracle *oracle = assignment->space->oracle;
@@ -383,9 +388,10 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
     to->excess = from->excess;
 }
 
-/* Saves the pieces in the order of the assignment's array, without its holes.
- * An assignment that is loaded from the snapshot has other indices and slots,
- * so a chain that continues from it draws other moves. */
+/* Saves the pieces in the order of the assignment's array, without the unused
+ * entries between them. An assignment that is loaded from the snapshot has
+ * other indices and slots than the saved one. So a chain that continues from
+ * the loaded assignment draws other moves. */
 void snapshot_save(struct snapshot *snapshot,
                    const struct assignment *assignment)
 {
@@ -397,8 +403,8 @@ void snapshot_save(struct snapshot *snapshot,
     snapshot->excess = assignment->excess;
 }
 
-/* Replaces all pieces. The allocated memory is kept, because assignments are
- * loaded often. */
+/* Replaces all pieces of the assignment by those of the snapshot. The allocated
+ * memory is kept, because assignments are loaded often. */
 void snapshot_load(const struct snapshot *snapshot,
                    struct assignment *assignment)
 {
@@ -413,8 +419,9 @@ void snapshot_load(const struct snapshot *snapshot,
     assignment_price(assignment);
 }
 
-/* Prices the snapshot with an assignment of its own, as the caller may have
- * none. Too slow for the steps of a chain. */
+/* Computes the price of the snapshot. Builds an assignment for this purpose,
+ * because the caller may have none. This is too slow for the steps of a
+ * chain. */
 void snapshot_price(struct snapshot *snapshot, const struct search_space *space)
 {
     struct assignment assignment;
@@ -426,7 +433,7 @@ void snapshot_price(struct snapshot *snapshot, const struct search_space *space)
     assignment_release(&assignment);
 }
 
-/* A piece and its sort keys. The first key is its unit. */
+/* A piece and its sort keys. The first key is the unit of the piece. */
 #define N_KEYS 5
 struct placed_piece {
     uint64_t keys[N_KEYS];
@@ -439,8 +446,9 @@ static int compare_placed(const void *left, const void *right)
 }
 
 /* Sorts pieces by unit. Within a unit, the widest pieces come first, and the
- * pieces of a column range follow each other. With by_device, pieces are sorted
- * by device within a unit, so that pieces on one device follow each other. */
+ * pieces of one column range are neighbours. If by_device is set, pieces are
+ * sorted by device within a unit, so that pieces on one device are
+ * neighbours. */
 static void sort_pieces(struct change *pieces, uint32_t n,
                         const struct search_space *space, bool by_device)
 {
@@ -462,8 +470,8 @@ static void sort_pieces(struct change *pieces, uint32_t n,
 }
 
 /* Writes the n pieces of a unit as n shards of one of its tables. An assignment
- * stores the widths of pieces, not their columns. This function alone assigns
- * the columns, in the order of the pieces. */
+ * stores the widths of pieces but not their columns. Only this function assigns
+ * column numbers, in the order of the pieces. */
 static void place_shards(struct shard *out, const struct search_space *space,
                          uint32_t table, const struct change *pieces,
                          uint32_t n)
@@ -485,8 +493,8 @@ static void place_shards(struct shard *out, const struct search_space *space,
     }
 }
 
-/* Writes the shards of all pieces. Tables of a group are placed as one piece,
- * but each of them gets its own shard. */
+/* Writes the shards of all pieces to the plan. The tables of a group are placed
+ * as one piece, but each table of the group gets its own shard. */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct search_space *space, struct plan *plan,
                       struct arena *arena)
@@ -519,13 +527,13 @@ void snapshot_to_plan(const struct snapshot *snapshot,
             plan->n_shards += end - begin;
         }
     }
-    plan->shard_ms = NULL; /* belongs to other shards */
+    plan->shard_ms = NULL; /* the old costs belonged to other shards */
     plan_sort_shards(plan);
     snapshot_release(&sorted);
 }
 
-/* Merges pieces of one unit on one device. They follow each other, as pieces
- * are sorted by unit and device first. */
+/* Merges pieces of one unit on one device. Pieces are sorted by unit and device
+ * first, so pieces to merge are neighbours. */
 bool snapshot_join(struct snapshot *snapshot, const struct search_space *space)
 {
     const uint32_t n = snapshot->n;

@@ -6,25 +6,25 @@
 #include <math.h>
 #include <string.h>
 
-/* Steps of each bisection. */
+/* Number of steps of each bisection. */
 #define N_STEPS 40
 /* Relative error that rounding may cause in a sum of floating-point numbers. */
 #define TOLERANCE 1e-12
 
-/* Rounds of find_everywhere, at most. Pieces that stand on every device lower
- * the limits of all other pieces. More units may then need pieces on every
- * device in the next round. */
+/* Maximum number of rounds of find_everywhere. Pieces that stand on every
+ * device lower the limits of all other pieces. So in the next round more units
+ * may need pieces on every device. */
 #define N_ROUNDS 8
 
 /*
  * The lower bound is a Lagrangian relaxation (Lagrange; Held and Karp 1970).
  *
- * Notation: unit u placed in way w has
+ * Notation: for a unit u that is placed in way w,
  *
- *     t(u, w)   cost of all its pieces, in ms
- *     b(u, w)   bytes of all its pieces
- *     p(u, w)   cost of its dearest piece, in ms
- *     e(u, w)   cost that it puts on every single device, in ms
+ *     t(u, w)   is the cost of all its pieces, in ms
+ *     b(u, w)   is the size of all its pieces, in bytes
+ *     p(u, w)   is the cost of its dearest piece, in ms
+ *     e(u, w)   is the cost that it adds to every single device, in ms
  *
  * and e(v) is the least e(v, w) over the ways of unit v. A plan of total T on R
  * devices with M bytes in all chooses a way for each unit such that
@@ -33,19 +33,20 @@
  *     p(u, w) + sum over v != u of e(v) <= T       a piece shares its device
  *     sum of b(u, w) <= M                all pieces fit the memory
  *
- * The relaxation drops the third constraint and adds a price y >= 0 per byte to
- * the costs instead. For each T and y this gives the lower bound
+ * The relaxation drops the third constraint. Instead it adds a price y >= 0 per
+ * byte to the costs. For each T and y this gives the lower bound
  *
  *     ( sum over u of min over w of (t + y b) - y M ) / R
  *
- * The minimum is over the ways that T leaves open, that is, those that satisfy
- * the second constraint. No constraint links the units any more, so each unit
- * has a minimum of its own. The bound rises as T falls. T is at least the value
- * at which the two are equal, which bisection finds. The bound holds for any y.
- * The best y gives the largest bound.
+ * The minimum is over the ways that T leaves open: the ways that satisfy the
+ * second constraint. No constraint links the units any more, so the minimum of
+ * each unit can be found separately. The bound rises as T falls. Every plan has
+ * a T that is at least its bound, so T is at least the value at which T and the
+ * bound are equal. Bisection finds this value. The bound holds for any y. The
+ * best y gives the largest bound.
  */
 
-/* Cost and memory of some pieces together. */
+/* Total cost and memory of a set of pieces. */
 struct unit_cost {
     double ms, bytes;
 };
@@ -64,10 +65,11 @@ static double priced(struct unit_cost cost, double price)
 }
 
 /* Returns the cost and memory of a unit in its cheapest way, if a byte costs
- * `price` ms and each piece at most limit_ms. A cost of INFINITY means that
- * there is no such way. A way is either a tiling of the columns or any other
- * sharding. Tilings use pieces narrower than the unit and are found by dynamic
- * programming: tiled[i] is the cheapest tiling that is i width steps wide. */
+ * `price` ms and each piece may cost at most limit_ms. A cost of INFINITY means
+ * that no way keeps this limit. A way is either a tiling of the columns or any
+ * other sharding. Tilings use pieces narrower than the unit and are found by
+ * dynamic programming: tiled[i] is the cheapest tiling that is i width steps
+ * wide. */
 static struct unit_cost cheapest(const struct relaxation *relaxation,
                                  uint32_t unit, double price, double limit_ms)
 {
@@ -104,11 +106,11 @@ static struct unit_cost cheapest(const struct relaxation *relaxation,
     return best;
 }
 
-/* Returns the least cost in ms that a unit has on every device, over all
+/* Returns the least cost in ms that a unit adds to every device, over all
  * shardings whose pieces cost at most limit_ms. Only replicas and row blocks
  * over all ranks put pieces on every device: one replica, or one block for each
- * column range. So the cost is above 0 only if all these shardings are of that
- * kind. */
+ * column range. So the result is above 0 only if all shardings within the limit
+ * are replicas or row blocks over all ranks. */
 static double everywhere(const struct search_space *space,
                          const struct unit *unit, double limit_ms)
 {
@@ -131,19 +133,20 @@ static double everywhere(const struct search_space *space,
          n++)
         if (space->standalone_ms[unit->columns + n - 1] <= limit_ms)
             return 0;
-    /* If no sharding is cheap enough, cheapest() reports it. */
+    /* If no sharding is cheap enough, cheapest() reports this. */
     return isfinite(least) ? least : 0;
 }
 
 /*
- * Returns the most that a piece of the unit may cost, in ms, in a plan of total
- * total_ms: that total less the pieces of other units that stand on every
- * device.
+ * Returns the maximum cost in ms that a piece of the unit may have in a plan of
+ * total total_ms. This limit is total_ms less the cost of the pieces of other
+ * units that stand on every device.
  *
  * The limit is INFINITY for two kinds of units, because they may have cheaper
- * pieces than the listed shardings show. One is a wide sequence table: other
- * planners cut it into pieces narrower than halves. The other is a unit with
- * shardings that were left out of the list (leaves_out).
+ * pieces than the listed shardings show. The first kind is a wide sequence
+ * table, which other planners cut into pieces narrower than halves. The second
+ * kind is a unit of which some shardings were left out of the list
+ * (leaves_out).
  */
 static double limit_of(const struct relaxation *relaxation, uint32_t unit,
                        double total_ms)
@@ -160,8 +163,8 @@ static double limit_of(const struct relaxation *relaxation, uint32_t unit,
 
 /* Sets everywhere_ms for a plan of total total_ms. Limits on the cost of a
  * piece force some units to be cut over all devices. The pieces of these units
- * lower the limits of all other units, so this is repeated until nothing
- * changes, up to N_ROUNDS times. */
+ * lower the limits of all other units. So the computation is repeated until
+ * nothing changes, up to N_ROUNDS times. */
 static void find_everywhere(struct relaxation *relaxation, double total_ms)
 {
     const struct search_space *space = relaxation->space;
@@ -182,8 +185,9 @@ static void find_everywhere(struct relaxation *relaxation, double total_ms)
     }
 }
 
-/* Returns the cost and memory of all units together, each in the cheapest way
- * that a plan of total total_ms allows. A byte costs `price` ms. */
+/* Returns the cost and memory of all units together. Each unit is placed in the
+ * cheapest way that a plan of total total_ms allows. A byte costs `price`
+ * ms. */
 static struct unit_cost least_cost(struct relaxation *relaxation, double price,
                                    double total_ms)
 {
@@ -200,8 +204,8 @@ static struct unit_cost least_cost(struct relaxation *relaxation, double price,
     return sum;
 }
 
-/* Returns a lower bound in ms on the mean cost of a device. It holds for all
- * plans that fit the memory and cost at most total_ms. */
+/* Returns a lower bound in ms on the mean cost of a device. The bound holds for
+ * all plans that fit the memory and cost at most total_ms. */
 static double proven_ms(struct relaxation *relaxation, double price,
                         double total_ms)
 {
@@ -212,9 +216,10 @@ static double proven_ms(struct relaxation *relaxation, double price,
            relaxation->space->n_devices;
 }
 
-/* Returns the price of a byte, in ms, that gives the largest bound: the price
- * at which the cheapest shardings begin to fit the memory. It is doubled until
- * they fit and then bisected. Returns 0 if they fit at a price of 0. */
+/* Returns the price of a byte, in ms, that gives the largest bound. This is the
+ * price at which the cheapest shardings begin to fit the memory. The price is
+ * doubled until they fit, and then found by bisection. Returns 0 if they fit at
+ * a price of 0. */
 static double best_price(struct relaxation *relaxation)
 {
     const double room_bytes = relaxation->space->all_room_bytes;
@@ -239,10 +244,11 @@ static double best_price(struct relaxation *relaxation)
     return low;
 }
 
-/* Returns the least total t >= low for which t >= proven_ms(.., t). This is a
- * lower bound: in a plan of total t no device costs more than t, so no piece
- * costs more than t together with the pieces that stand on every device. The
- * right side falls as t grows, so bisection finds where the two sides meet. */
+/* Returns the least total t >= low for which t >= proven_ms(.., t). This t is a
+ * lower bound for the following reason. In a plan of total t no device costs
+ * more than t. So the cost of a piece and of the pieces that stand on every
+ * device is at most t. proven_ms(.., t) falls as t grows, so bisection finds
+ * the t at which the two are equal. */
 static double meet(struct relaxation *relaxation, double price, double low)
 {
     double high = low;
@@ -272,9 +278,9 @@ static void raise_bound(struct proven *proven, const char *term, double ms)
         *proven = (struct proven){ms, term, NULL};
 }
 
-/* Returns the name of the table that sets the bound "largest piece": the limits
- * of a plan of total total_ms raise its cost most. If it were left whole, it
- * would be the largest piece. */
+/* Returns the name of the table that sets the bound "largest piece". The limits
+ * of a plan of total total_ms raise the cost of this table most. If the table
+ * were left whole, it would be the largest piece. */
 static const char *limited_table(struct relaxation *relaxation, double total_ms)
 {
     const struct search_space *space = relaxation->space;

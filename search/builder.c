@@ -8,38 +8,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tries to build one assignment, at most. A unit with a piece that found no
- * device goes first in the next try. */
+/* Maximum number of tries to build one assignment. If a piece finds no device
+ * in one try, its unit goes first in the next try. */
 #define MAX_TRIES 32
-/* Devices with enough free memory that are tried for one piece if costs are not
- * additive, at most. The least loaded ones are tried first. */
+/* Maximum number of devices with enough free memory that are tried for one
+ * piece if costs are not additive. The least loaded devices are tried first. */
 #define MOST_TRIED 16
-/* Urgency of units whose pieces have no choice of a device. It is above that of
- * all units that found no device in an earlier try. */
+/* Urgency of units whose pieces have no choice of a device. It is above the
+ * urgency of all units that found no device in an earlier try. */
 #define STANDS_FAST (1U << 31)
-/* Units placed between two checks for an interrupt. */
+/* Number of units placed between two checks for an interrupt. */
 #define ASK_EVERY 4096
 
-/* A unit and the sharding that it is to have. */
+/* A unit and the sharding in which it is to be placed. */
 struct chosen {
     const struct sharding *sharding;
     uint32_t unit, urgency;
-    double weight; /* its share of the load of all units, or of the usable
-                      memory of all devices if that is larger (weigh_units) */
+    /* Share of this unit in the load of all units, or in the usable memory of
+     * all devices if that share is larger (set by weigh_units). */
+    double weight;
 };
 
 struct loaded {
-    /* Cost in ms; if the view is by memory, bytes held less usable bytes. */
+    /* Load of the device. It is the cost in ms if the builder places by cost.
+     * If the builder places by memory, it is the bytes held less the usable
+     * bytes. */
     double load;
     uint64_t bytes;
     uint32_t n_pieces;
-    /* Holds a piece that must not share a device with the piece in hand
-     * (search/candidate.h). */
+    /* Whether the device holds a piece that must not share a device with the
+     * piece that is being placed (search/candidate.h). */
     bool is_taken;
-    /* Vector of the piece type that was last tried here, or NULL if none was
-     * since the device got its last piece. */
+    /* Vector of the piece type that was last tried on this device. NULL if no
+     * type has been tried since the device got its last piece. */
     const double *tried;
-    double load_then; /* load with that piece */
+    double load_then; /* load of the device with the piece type of `tried` */
 };
 
 struct builder {
@@ -48,23 +51,27 @@ struct builder {
     struct snapshot *out;
     struct arena arena;
     struct chosen *units; /* [n_units] */
-    uint32_t *urgency; /* [n_units]: grows with each try in which the unit found
-                          no device */
+    /* [n_units]: grows with each try in which the unit finds no device */
+    uint32_t *urgency;
     struct loaded *devices;  /* [R] */
     struct load_rank *order; /* [R] */
-    bool is_sorted;          /* `order` has the present loads */
-    bool adds_up;            /* a piece adds the same load to any device */
-    double *sums;            /* [R][width]; NULL if loads add up or are bytes */
-    double *candidate_sum;   /* [width]: scratch memory of load_with */
-    uint64_t work;           /* pieces placed and devices tried so far */
+    bool is_sorted;          /* whether `order` has the present loads */
+    /* whether a piece adds the same load to any device */
+    bool adds_up;
+    /* sums of the devices, [R][width]; NULL if loads are additive or are
+     * bytes */
+    double *sums;
+    double *candidate_sum; /* [width]: scratch memory of load_with */
+    uint64_t work;         /* pieces placed and devices tried so far */
 };
 
 /* --- the order of units --- */
 
-/* Sets the weight and the urgency of each unit. Units weigh by load, so memory
- * changes nothing if there is enough. Once a piece has found no device
- * (is_short), they weigh by memory, too. The weight is that of the unit's
- * largest piece, or that of all its pieces if these fill a host. */
+/* Sets the weight and the urgency of each unit. The weight is the share of the
+ * load at first, so memory changes nothing if there is enough. Once a piece has
+ * found no device (is_short), the share of the memory counts, too. The weight
+ * of a unit is that of its largest piece, or that of all its pieces if these
+ * fill a host. */
 static void weigh_units(struct builder *builder, const uint32_t *shardings,
                         bool is_short)
 {
@@ -89,8 +96,9 @@ static void weigh_units(struct builder *builder, const uint32_t *shardings,
     }
 }
 
-/* Orders units for placing: first those that have no choice of a device, then
- * those that found no device in earlier tries, then the heaviest. */
+/* Orders units for placing. Units that have no choice of a device come first.
+ * Units that found no device in earlier tries come next. All other units
+ * follow, the heaviest first. */
 static int compare_chosen(const void *left, const void *right)
 {
     const struct chosen *a = left, *b = right;
@@ -114,9 +122,9 @@ static struct load_rank rank_of(const struct builder *builder, uint32_t r)
                               builder->devices[r].bytes, r};
 }
 
-/* Sorts the devices by load, unless they are sorted. It is called only when a
- * piece has a choice of devices, because many pieces that have none may come
- * first. */
+/* Sorts the devices by load, unless they are already sorted. It is called only
+ * when a piece has a choice of devices. Many pieces without a choice may be
+ * placed before, and they need no sorted devices. */
 static void sort_devices(struct builder *builder)
 {
     const uint32_t n = builder->space->n_devices;
@@ -129,7 +137,8 @@ static void sort_devices(struct builder *builder)
     builder->is_sorted = true;
 }
 
-/* Moves a device that got a piece to its new place in the order. */
+/* Moves a device that has just got a piece to its new position in the order of
+ * loads. */
 static void move_device(struct builder *builder, const struct load_rank *before)
 {
     const uint32_t n = builder->space->n_devices;
@@ -142,12 +151,13 @@ static void move_device(struct builder *builder, const struct load_rank *before)
     load_order_restore(builder->order, n, pos);
 }
 
-/* --- a place for a piece --- */
+/* --- finding a device for a piece --- */
 
-/* Returns the load of a device with one more piece of this type. The result for
- * the last type tried is kept with the device. Pieces of one sharding, and of
- * tables that are alike, follow each other: a device that got none of them has
- * the same load with the next one as it would have had with the last one. */
+/* Returns the load of a device with one more piece of the given type. The
+ * result for the last type tried is kept with the device. Pieces of one
+ * sharding are placed one after the other, and so are the pieces of tables that
+ * are alike. So a device that did not get the last piece is often asked for the
+ * same type again, and the kept result is still right. */
 static double load_with(const struct builder *builder, uint32_t r,
                         uint32_t type)
 {
@@ -179,9 +189,9 @@ static bool goes_before(const struct loaded *a, const struct loaded *b)
 }
 
 /* Returns whether the device has memory for a piece of this type and holds no
- * piece that must not share a device with it. Only starts meant for repair may
- * exceed the memory (may_exceed). All others never do, so a plan that was built
- * needs no repair. */
+ * piece that must not share a device with it. Only starting points meant for
+ * repair may exceed the memory (may_exceed). All other starting points keep the
+ * memory limit, so their plans need no repair. */
 static bool fits(const struct builder *builder, uint32_t type, uint32_t r)
 {
     const struct view *view = builder->view;
@@ -196,12 +206,13 @@ static bool fits(const struct builder *builder, uint32_t type, uint32_t r)
              builder->space->types[type].bytes <= room - device->bytes));
 }
 
-/* Returns the device with enough free memory that is least loaded with the
- * piece, or NO_PIECE. If costs are additive this is the least loaded device
- * with enough memory. If not, the first few devices in the order are tried.
- * Only one of all empty devices is tried, as these are alike. A piece never
- * lowers the load of a device, so devices that are already more loaded than the
- * best one found are not tried. */
+/* Returns the device that is least loaded with the piece among those with
+ * enough free memory, or NO_PIECE. If costs are additive, it is the least
+ * loaded device with enough memory. If costs are not additive, only the first
+ * few devices in the order of loads are tried. Only one of the empty devices is
+ * tried, because they are alike. A piece never lowers the load of a device. So
+ * devices that are already more loaded than the best result so far are not
+ * tried. */
 static uint32_t find_device(struct builder *builder, const struct change *piece)
 {
     const struct search_space *space = builder->space;
@@ -237,8 +248,9 @@ static uint32_t find_device(struct builder *builder, const struct change *piece)
 }
 
 /* Returns the first device of a host with memory for the n blocks that fill it,
- * or NO_PIECE if no host has enough. If several have, it takes the host whose
- * busiest device has the least load with the blocks. */
+ * or NO_PIECE if no host has enough memory. If several hosts have enough, the
+ * function chooses the host whose busiest device has the least load with the
+ * blocks. */
 static uint32_t find_host(struct builder *builder, const struct change *pieces,
                           uint32_t n)
 {
@@ -269,11 +281,11 @@ static uint32_t find_host(struct builder *builder, const struct change *pieces,
     return found;
 }
 
-/* Returns the device for a piece, or the first device for n blocks that fill a
- * host; NO_PIECE if no device will do. The pieces from `before` up to this one
- * are of the same unit and have their devices already. A piece must not share a
- * device with those of its own row block, and blocks that fill a host with any
- * of them. */
+/* Returns the device for one piece, or the first device for n blocks that fill
+ * a host. Returns NO_PIECE if no device is possible. The pieces from `before`
+ * up to this piece belong to the same unit and have their devices already. A
+ * piece must not share a device with pieces of its own row block. Blocks that
+ * fill a host must not share a device with any piece of their unit. */
 static uint32_t find_room(struct builder *builder, const struct change *pieces,
                           uint32_t n, const struct change *before)
 {
@@ -308,11 +320,11 @@ static void put(struct builder *builder, struct change *piece, uint32_t r)
     move_device(builder, &before);
 }
 
-/* --- all units --- */
+/* --- placing all units --- */
 
-/* Places all pieces of a unit; false if one finds no device or the work is
- * spent. Blocks that may stand anywhere are placed block by block, as pieces of
- * one row block need different devices. */
+/* Places all pieces of a unit. Returns false if a piece finds no device or the
+ * work budget is used up. Blocks that may stand anywhere are placed block by
+ * block, because pieces of one row block need different devices. */
 static bool place_unit(struct builder *builder, const struct sharding *sharding)
 {
     const uint32_t n = sharding->fills_host ? sharding->n_blocks : 1;
@@ -336,10 +348,11 @@ static bool place_unit(struct builder *builder, const struct sharding *sharding)
     return true;
 }
 
-/* Runs one try. Returns the unit at which it stopped, as it found no device or
- * an interrupt came, or NO_PIECE. If the view is by memory, the load of a
- * device begins at minus its usable memory, so that uneven devices fill up
- * evenly. */
+/* Runs one try to place all units. Returns NO_PIECE if all were placed.
+ * Otherwise returns the unit at which the try stopped, because the unit found
+ * no device or an interrupt came. If the builder places by memory, the load of
+ * a device begins at minus its usable memory, so that devices with different
+ * memories fill up evenly. */
 static uint32_t place_all(struct builder *builder)
 {
     const struct search_space *space = builder->space;

@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Largest candidate, in changes, whose row blocks are checked for two pieces of
- * one block on one device. Larger candidates place a whole table anew, which
- * keeps its row blocks apart. */
+/* Maximum number of changes of a candidate that is checked for two pieces of
+ * one row block on one device. Candidates with more changes place a whole table
+ * anew and keep its row blocks apart anyway. */
 #define MAX_BLOCKS 32
 
 /* Empties a candidate. Between two candidates all entries of `place` and
- * `first_on` are NO_PIECE. Only the touched entries are reset, so the time does
- * not depend on the number of devices. */
+ * `first_on` are NO_PIECE. Only the entries that the candidate used are reset,
+ * so the time does not depend on the number of devices. */
 void candidate_clear(struct candidate *candidate)
 {
     for (uint32_t i = 0; i < candidate->n_devices; i++) {
@@ -55,10 +55,10 @@ void candidate_send(struct candidate *candidate,
                                                  .device = device});
 }
 
-/* Removes a piece from the sums of its device (sign -1) or adds it (sign 1).
- * Sets the sums of an empty device to 0, so that no rounding errors remain.
- * Bytes saturate: a device that holds more than UINT64_MAX bytes must not look
- * empty. */
+/* Adds a piece to the sums of its device (sign 1) or removes it from them (sign
+ * -1). Sets the sums of an empty device to 0, so that no rounding errors
+ * remain. Bytes saturate, because a device that holds more than UINT64_MAX
+ * bytes must not look empty. */
 static inline void sum_piece(struct candidate *candidate,
                              const struct assignment *assignment,
                              const struct change *piece, double sign)
@@ -70,7 +70,7 @@ static inline void sum_piece(struct candidate *candidate,
     const uint32_t i = is_new ? candidate->n_devices : candidate->place[device];
     double *sum = candidate->sums + i * width;
 
-    /* Copies the values of the assignment, except the sums. */
+    /* Copies the values of the device from the assignment, except the sums. */
     if (is_new) {
         candidate->place[device] = i;
         candidate->n_in_block[device / ASSIGNMENT_BLOCK]++;
@@ -87,9 +87,9 @@ static inline void sum_piece(struct candidate *candidate,
         memset(sum, 0, width * sizeof(*sum));
 }
 
-/* Adds up the changes on all devices, or only on device `only` if that is not
- * NO_PIECE. Removes pieces before it adds any, so that a device that is emptied
- * and refilled is exactly empty in between. */
+/* Adds up the changes on all devices, or only on device `only` if `only` is not
+ * NO_PIECE. Removes pieces before it adds any. So a device that loses all its
+ * pieces and gets new ones has sums of exactly 0 in between. */
 static void sum_up(struct candidate *candidate,
                    const struct assignment *assignment, uint32_t only)
 {
@@ -107,9 +107,9 @@ static void sum_up(struct candidate *candidate,
             sum_piece(candidate, assignment, &changes[c], 1);
 }
 
-/* Computes the sums of the touched devices and the excess. The excess changes
- * only with the bytes of touched devices and with the migration of changed
- * units. */
+/* Computes the sums of the touched devices, and the excess of the candidate.
+ * The excess changes only by the bytes of touched devices and by the migration
+ * of changed units. */
 void candidate_sum(struct candidate *candidate,
                    const struct assignment *assignment)
 {
@@ -141,8 +141,8 @@ const double *candidate_sum_on(struct candidate *candidate,
 }
 
 /* Returns the maximum of term k over the devices that the candidate does not
- * touch; 0 if it touches all. Blocks of devices with a touched device are
- * scanned device by device. */
+ * touch, or 0 if it touches all devices. Blocks that contain a touched device
+ * are scanned device by device. */
 static double most_left_alone(const struct candidate *candidate,
                               const struct assignment *assignment, size_t k)
 {
@@ -165,8 +165,9 @@ static double most_left_alone(const struct candidate *candidate,
     return most_ms;
 }
 
-/* Prices the candidate by terms. Scans the untouched devices for a term only if
- * the candidate touches the device that leads the term. */
+/* Prices the candidate by terms. If the candidate touches the device that leads
+ * a term, the untouched devices are scanned for the new maximum of this term.
+ * Otherwise they are not scanned. */
 static void price_terms(struct candidate *candidate,
                         const struct assignment *assignment)
 {
@@ -189,9 +190,9 @@ static void price_terms(struct candidate *candidate,
 /* --- pieces of one unit on one device --- */
 
 /* Returns whether the candidate changes or removes this piece. *next is the
- * index of the change to look at first, 0 for the first piece. Large candidates
- * change pieces in the order of their unit's list, so the search usually ends
- * at once. */
+ * index of the change where the search begins; it is 0 for the first piece of
+ * the unit. Large candidates change pieces in the order of their unit's list,
+ * so the search usually ends at once. */
 static bool touches(const struct candidate *candidate, uint32_t piece,
                     uint32_t *next)
 {
@@ -203,7 +204,8 @@ static bool touches(const struct candidate *candidate, uint32_t piece,
     return false;
 }
 
-/* Removals that the caller adds during the walk are skipped like all others. */
+/* The caller may add removals to the candidate during the walk. The removed
+ * pieces are then skipped like all other changed pieces. */
 bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
                     const struct assignment *assignment)
 {
@@ -223,8 +225,9 @@ bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
     return false;
 }
 
-/* Merges the piece that was walked last into change `into`, which puts a piece
- * on the same device. Returns false if no piece type has the joint width. */
+/* Merges the last piece of the walk into change `into`, which puts a piece of
+ * the same unit on the same device. Returns false if no piece type has the
+ * joint width. */
 static bool join_last(struct candidate *candidate,
                       const struct assignment *assignment,
                       struct unit_walk *walk, uint32_t into)
@@ -248,10 +251,10 @@ static bool join_last(struct candidate *candidate,
 }
 
 /* Merges column pieces of a unit that share a device. The changes of the unit
- * begin at index `from`. The first change on each device absorbs the pieces
- * that the candidate puts there later and the pieces that the assignment has
- * there. Returns false if a merge is impossible, or if the pieces of a sequence
- * table would have different widths. */
+ * begin at index `from`. On each device, the first change absorbs pieces of two
+ * kinds: pieces that later changes put on the device, and pieces that the
+ * assignment already has there. Returns false if a merge is impossible, or if
+ * the pieces of a sequence table would have different widths. */
 static bool join_unit(struct candidate *candidate,
                       const struct assignment *assignment, uint32_t unit,
                       uint32_t from)
@@ -284,8 +287,8 @@ static bool join_unit(struct candidate *candidate,
 }
 
 /* Returns whether the grid piece of change c shares its device with another
- * piece of the same row block. Compares rows, not block numbers, as each
- * standing block of the current plan has a number of its own. */
+ * piece of the same row block. Compares rows, not block numbers, because each
+ * block of the current plan that keeps its device has a number of its own. */
 static bool meets(const struct candidate *candidate,
                   const struct assignment *assignment, uint32_t c)
 {
@@ -308,9 +311,10 @@ static bool meets(const struct candidate *candidate,
 }
 
 /* Merges pieces of one unit on one device, unit by unit. The changes of a unit
- * usually follow each other. If they do not, the unit is visited again and has
- * nothing left to merge. Row blocks that are tied to ranks cannot move, so
- * pieces of two column ranges of such a block may share a device. */
+ * are usually neighbours. If they are not, the unit is visited again, and then
+ * nothing is left to merge. Row blocks that are tied to ranks cannot move. So
+ * two pieces of one such block, with different column ranges, may share a
+ * device. */
 bool candidate_join(struct candidate *candidate,
                     const struct assignment *assignment)
 {
@@ -364,7 +368,8 @@ void pricing_release(struct pricing *pricing)
     *pricing = (struct pricing){0};
 }
 
-/* Computes compute_ms of all devices that the candidates touch, in one call. */
+/* Computes compute_ms of all devices that the candidates touch, in one call of
+ * the oracle. */
 static void price_heads(struct evaluator *const *evaluators, uint32_t n,
                         struct pricing *pricing)
 {
@@ -384,7 +389,7 @@ static void price_heads(struct evaluator *const *evaluators, uint32_t n,
         oracle->ops->compute(oracle, pricing->sums, n_rows, pricing->rows_ms);
 }
 
-/* Copies the sums of a device, or only the given lane if width is 1. */
+/* Copies the sums of a device. If width is 1, copies only the given lane. */
 static inline void gather(double *to, const double *sums, size_t width,
                           size_t lane)
 {
@@ -395,9 +400,9 @@ static inline void gather(double *to, const double *sums, size_t width,
 }
 
 /* Prices the exchange of all candidates. The nets take all devices of all
- * candidates in one call, which takes most of the search time. With a memo,
- * only the lane that comm needs is gathered, and backward exchanges that were
- * priced before are not priced again. */
+ * candidates in one call. Most of the search time is spent in this call. If
+ * there is a memo, only the lane that comm needs is copied, and backward
+ * exchanges that were priced before are not priced again. */
 static void price_comm(struct evaluator *const *evaluators, uint32_t n,
                        struct pricing *pricing)
 {
@@ -440,8 +445,8 @@ static void price_comm(struct evaluator *const *evaluators, uint32_t n,
             pricing->bwd_ms + i * n_devices, pricing->fwd_ms + i * n_devices);
 }
 
-/* Prices n candidates. Empty candidates are priced with the others but not
- * counted: their chains stay where they are. */
+/* Prices n candidates. Empty candidates are priced with the others, but they
+ * are not counted as priced, because their chains do not change. */
 void evaluators_price(struct evaluator *const *evaluators, uint32_t n,
                       struct pricing *pricing)
 {
@@ -459,7 +464,8 @@ void evaluators_price(struct evaluator *const *evaluators, uint32_t n,
     price_comm(evaluators, n, pricing);
 }
 
-/* Allocates all arrays of length [R] once, as candidates are many and small. */
+/* Allocates all arrays of length [R] once, because candidates are many and
+ * small. */
 void evaluator_init(struct evaluator *evaluator,
                     const struct search_space *space)
 {

@@ -6,13 +6,19 @@
 
 #include <math.h>
 
-/* --- pieces that stay where they stand --- */
+/* --- pieces that keep their devices --- */
 
-/* Adds the blocks of sharding `cut` on the devices where they stand in the old
- * plan. False if the old pieces are not these blocks. If the oracle ties blocks
- * to ranks, they must stand on the devices of all hosts or of one host, in
- * order. They then grow with their table. If it does not, their rows and
- * columns must be those of the old pieces. */
+/*
+ * Adds the blocks of sharding `cut` on the devices that hold them in the old
+ * plan. Returns false if the pieces of the old plan are not these blocks. Two
+ * cases differ:
+ *
+ *    If the oracle ties blocks to ranks, the blocks must stand on the devices
+ * of all hosts or of one host, in order. They then grow with their table.
+ *
+ *    If the oracle does not tie blocks to ranks, their rows and columns must be
+ *    those of the pieces of the old plan.
+ */
 static bool as_cut(struct snapshot *out, const struct search_space *space,
                    const struct sharding *cut, const struct table_pieces *old)
 {
@@ -50,11 +56,11 @@ static bool as_cut(struct snapshot *out, const struct search_space *space,
     return n == old->n;
 }
 
-/* Adds the pieces of the unit where they stand in the old plan. Pieces whose
- * device is gone get device NO_PIECE, which means open. False if the unit can
- * no longer be cut as it was; *out may have got some pieces even then. Replicas
- * do not stay if the number of devices changed, because more copies would be
- * migration. */
+/* Adds the pieces of the unit on the devices that hold them in the old plan. A
+ * piece whose device no longer exists gets device NO_PIECE, which means open.
+ * Returns false if the unit can no longer be cut as in the old plan; *out may
+ * have got some pieces even then. If the number of devices has changed,
+ * replicas are not kept, because additional copies would be migration. */
 static bool as_placed(struct snapshot *out, const struct search_space *space,
                       uint32_t unit, const struct table_pieces *old)
 {
@@ -108,10 +114,11 @@ bool snapshot_from_plan(struct snapshot *out, const struct search_space *space,
 
 /* --- pieces that need a new device --- */
 
-/* Places an open piece on a device, or if `open` is NULL the unit in a
- * sharding. Takes the choice that exceeds the limits least, and of equal ones
- * the cheapest. False if nothing was placed: an open piece stays open if every
- * device holds other pieces of its rows already. */
+/* Places an open piece on a device. If `open` is NULL, it places the whole unit
+ * in one of its shardings instead. Takes the choice that exceeds the limits
+ * least, and the cheapest one if several exceed them equally. Returns false if
+ * nothing was placed: an open piece stays open if every device already holds
+ * other pieces of its rows. */
 static bool place(struct evaluator *evaluator, uint32_t unit,
                   const struct change *open)
 {
@@ -141,8 +148,9 @@ static bool place(struct evaluator *evaluator, uint32_t unit,
 
 /* --- all units --- */
 
-/* First adds all pieces that stay. Then places all others, those of the dearest
- * units first. If an open piece finds no device, its unit is placed anew. */
+/* Adds all pieces that keep their devices first. Then places all other pieces,
+ * beginning with those of the most expensive units. If an open piece finds no
+ * device, its unit is placed anew. */
 void carry_over(struct snapshot *out, const struct search_space *space)
 {
     struct ranked *order = mem_alloc(space->n_units, sizeof(*order));

@@ -8,14 +8,14 @@
 
 #include <math.h>
 
-/* Candidates that a local search prices, at most. */
+/* Maximum number of candidates that a local search prices. */
 #define MAX_PRICED 200000
-/* Pieces that a local search looks at as partners of other pieces, at most. Ten
- * million take a second. One step for 200,000 tables on 64 GPUs would look at
- * 600 million. */
+/* Maximum number of pieces that a local search looks at as partners of other
+ * pieces. Looking at ten million pieces takes a second. Without this limit, one
+ * step for 200,000 tables on 64 GPUs would look at 600 million. */
 #define MAX_LOOKED 10000000
-/* Least gain of a change, as a share of the value before it. A smaller one may
- * be rounding. */
+/* Minimum gain of a change, as a share of the value before the change. A
+ * smaller gain may be a rounding error. */
 #define LEAST_GAIN 1e-9
 
 /* --- the checked oracle --- */
@@ -30,8 +30,8 @@ static const struct oracle *asked(const struct oracle *base)
     return checked_of(base)->oracle;
 }
 
-/* Notes whether any answer is not finite. If one is not, neither is their
- * sum. */
+/* Notes whether any answer is not finite. It checks only the sum of the
+ * answers, because the sum is not finite if an answer is not finite. */
 static void note(const struct oracle *base, const double *answers, size_t n)
 {
     double sum = 0;
@@ -134,7 +134,7 @@ int checked_oracle_finish(const struct checked_oracle *checked,
     if (checked_oracle_check(checked, err))
         return -1;
     plan->search_ms = clock_ms() - checked->start_ms;
-    plan->shard_ms = NULL; /* the old ones belong to other shards */
+    plan->shard_ms = NULL; /* the old costs belonged to other shards */
     plan_derive_kinds(plan);
     if (plan_price(plan, checked->oracle, arena, err))
         return -1;
@@ -151,23 +151,24 @@ int checked_oracle_finish(const struct checked_oracle *checked,
  *     LESS_FULL  less memory on the fullest device, as a share of its usable
  *                memory, at the same total
  *     LESS_MS    a lower total
- *     AS_SIMPLE  a lower total with no more pieces than before, by moving the
- *                pieces of the slowest devices
+ *     AS_SIMPLE  a lower total with no more pieces than before the search; only
+ *                pieces of the slowest devices are moved
  */
 enum aim { LESS_FULL, LESS_MS, AS_SIMPLE };
 
-/* Returns these bytes as a share of the usable memory of the device. */
+/* Returns the bytes as a share of the usable memory of the device. */
 static double share_of(const struct assignment *assignment, uint32_t device,
                        uint64_t bytes)
 {
     return (double)bytes / ((double)assignment->space->room_bytes[device] + 1);
 }
 
-/* Prices one candidate and notes it: n_width_steps width steps of a piece, or
- * all of it if n_width_steps is 0, go to device `to`, and piece `other` comes
- * back unless it is NO_PIECE. Under LESS_FULL the total must not fall either.
- * If it could, a longer search, which settles another assignment, might end
- * with a dearer plan than a shorter one. */
+/* Prices one candidate and notes its result. The candidate moves n_width_steps
+ * width steps of a piece to device `to`, or all of the piece if n_width_steps
+ * is 0. Piece `other` moves back in exchange, unless it is NO_PIECE. Under
+ * LESS_FULL a candidate with a lower total is not accepted either. If it were,
+ * a longer search might end with a more expensive plan than a shorter search,
+ * because the two settle different assignments. */
 static void offer_shift(struct evaluator *evaluator, enum aim aim,
                         uint32_t piece, uint32_t n_width_steps, uint32_t to,
                         uint32_t other)
@@ -189,17 +190,17 @@ static void offer_shift(struct evaluator *evaluator, enum aim aim,
         (by_memory && (total_ms > assignment->total_ms ||
                        total_ms < assignment->total_ms * (1 - LEAST_GAIN))))
         return;
-    candidate->excess = 0; /* the excess does not rise: ignore it */
+    candidate->excess = 0; /* the excess does not rise, so it is ignored */
     for (uint32_t i = 0; by_memory && i < candidate->n_devices; i++)
         share = fmax(share, share_of(assignment, candidate->devices[i],
                                      candidate->bytes[i]));
     evaluator_note(evaluator, by_memory ? share : total_ms);
 }
 
-/* Prices all candidates for one piece: it goes to another device, changes
- * places with a piece there, or sends some of its columns there. If the number
- * of pieces must not rise (AS_SIMPLE), columns go only to other pieces of its
- * unit. */
+/* Prices all candidates for one piece. The piece goes to another device,
+ * changes places with a piece of another device, or sends some of its columns
+ * to another device. If the number of pieces must not rise (AS_SIMPLE), columns
+ * go only to other pieces of its unit. */
 static void offer_piece(struct evaluator *evaluator, enum aim aim,
                         uint32_t piece, uint64_t *n_looked)
 {
@@ -236,7 +237,7 @@ static void offer_piece(struct evaluator *evaluator, enum aim aim,
     }
 }
 
-/* Makes the best change. False if no change is an improvement. */
+/* Makes the best change. Returns false if no change is an improvement. */
 static bool step(struct evaluator *evaluator, enum aim aim, uint64_t *n_looked)
 {
     const struct assignment *assignment = &evaluator->assignment;
@@ -278,26 +279,27 @@ uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
     return evaluator_release(&evaluator);
 }
 
-/* --- fewer pieces --- */
+/* --- reducing the number of pieces --- */
 
-/* Limits that the total must keep while pieces are merged, tried one after the
- * other. The first is the total before merging. The second is higher by
- * FIRST_RISE, a share of the step that the job waits for. From then on the rise
- * grows by the factor NEXT_RISE. The limits do not depend on the rise that the
- * caller allows, so a caller that allows more gets no worse plan. */
+/* Rise of the second limit that the total must keep while pieces are merged.
+ * Several limits are tried one after the other. The first limit is the total
+ * before merging. The second limit is higher by FIRST_RISE, a share of the step
+ * time that a job waits for. From then on the rise grows by the factor
+ * NEXT_RISE. The limits do not depend on the rise that the caller allows. So a
+ * caller that allows more gets no worse plan. */
 #define FIRST_RISE 0.001
 #define NEXT_RISE 1.25
 /* Rise of the last limit, as a multiple of the rise that the caller allows. The
  * second limit is always tried. Limits go beyond the allowed rise because a
- * merged assignment costs less again once its other pieces have settled. An
- * assignment above the allowed rise is only a step on the way and never the
+ * merged assignment becomes cheaper once its other pieces have settled. An
+ * assignment above the allowed rise is only an intermediate state and never the
  * result. */
 #define MOST_RISE 3
 
-/* Prices the unit in its other shardings with fewer pieces than it has, each
- * piece on the device with the least load. This makes row blocks and replicas
- * fewer, too. All pieces of the unit are removed and new ones added, so the
- * candidate with the fewest changes has the fewest pieces. */
+/* Prices the unit in its other shardings that have fewer pieces. Each piece
+ * goes to the device with the least load. This also reduces the number of row
+ * blocks and replicas. All pieces of the unit are removed and new ones added,
+ * so the candidate with the fewest changes has the fewest pieces. */
 static void offer_shardings(struct evaluator *evaluator, double below_ms,
                             uint32_t u)
 {
@@ -331,8 +333,8 @@ static void offer_shardings(struct evaluator *evaluator, double below_ms,
     }
 }
 
-/* Prices one candidate: `piece` goes to the device. If it is NO_PIECE, the
- * whole unit goes there in one piece. */
+/* Prices one candidate: `piece` goes to the device. If `piece` is NO_PIECE, the
+ * whole unit goes to the device in one piece. */
 static void offer_merge(struct evaluator *evaluator, uint32_t unit,
                         uint32_t piece, uint32_t device)
 {
@@ -352,7 +354,8 @@ static void offer_merge(struct evaluator *evaluator, uint32_t unit,
     evaluator_note(evaluator, evaluator_price(evaluator));
 }
 
-/* Returns the unit's narrowest column piece, or NO_PIECE if it has none. */
+/* Returns the narrowest column piece of the unit, or NO_PIECE if the unit has
+ * no column piece. */
 static uint32_t narrowest(const struct assignment *assignment, uint32_t unit)
 {
     const struct search_space *space = assignment->space;
@@ -370,9 +373,10 @@ static uint32_t narrowest(const struct assignment *assignment, uint32_t unit)
     return found;
 }
 
-/* Makes the cheapest change that leaves the unit fewer pieces and keeps the
- * total below below_ms. A change that makes the unit whole is preferred to all
- * others. False if no change keeps below it. */
+/* Makes the cheapest change that reduces the number of pieces of the unit and
+ * keeps the total below below_ms. A change that makes the unit whole is
+ * preferred to all other changes. Returns false if no change keeps the total
+ * below below_ms. */
 static bool merge_pieces(struct evaluator *evaluator, double below_ms,
                          uint32_t u)
 {
@@ -396,9 +400,9 @@ static bool merge_pieces(struct evaluator *evaluator, double below_ms,
     return evaluator_make(evaluator);
 }
 
-/* Saves the assignment as the best if its total is at most most_ms, it exceeds
- * no limit, and it has fewer pieces than the best, or as many and a lower
- * total. */
+/* Saves the assignment as the best if three conditions hold. Its total is at
+ * most most_ms. It exceeds no limit. It has fewer pieces than the best so far,
+ * or as many pieces and a lower total. */
 static void keep_simplest(struct snapshot *best,
                           const struct assignment *assignment, double most_ms)
 {

@@ -7,63 +7,74 @@
 
 #include <string.h>
 
-/* Number of limits on the size of a piece that are tried. The first is the
- * usable memory of the largest device; each further one is half of the one
- * before. */
+/* Number of limits on the size of a piece that are tried. The first limit is
+ * the usable memory of the largest device. Each further limit is half of the
+ * limit before. */
 #define N_SIZES 6
-/* Work limits of the exact packing (items tried). 10^6 take some hundredths of
- * a second. */
+/* Work limits of the exact packing, as numbers of items tried. 10^6 items take
+ * some hundredths of a second. */
 #define QUICK_WORK 1000000
 #define PACK_WORK 10000000
-/* Last attempt: the work limits times PATIENCE, for the first N_PATIENT
- * assignments. */
+/* The last attempt multiplies the work limits by PATIENCE. It is made for the
+ * first N_PATIENT assignments. */
 #define PATIENCE 10
 #define N_PATIENT 2
 
-/* --- whether items fit in bins --- */
+/* --- packing items into bins --- */
 
 /*
- * Bin completion (Korf 2003): a depth-first search over bins, the one with the
- * smallest room first. It tries each completion of a bin in turn and goes on
- * with the next bin. A completion is a set of items with two properties. It
- * leaves no more of the bin empty than all remaining bins together can spare.
- * No further item can be added to it: if one can, a completion with that item
- * is as good. Large items are tried first, as small ones fit anywhere later. A
- * state that has failed is not tried again. The items that are left identify a
- * state: they determine which bins are left and how much these can spare.
+ * Bin completion (Korf 2003): a depth-first search over the bins, in ascending
+ * order of their room. It tries each completion of a bin in turn and goes on
+ * with the next bin. A completion is a set of items with two properties:
  *
- * The search is run several times, with a limit on the work of each run that
- * rises from time to time. Each run draws anew which completions come first. A
+ *    - It leaves at most as much of the bin empty as all remaining bins
+ * together can spare.
+ *    - No further item can be added to it. If an item can be added, the
+ *      completion with that item is as good.
+ *
+ * Large items are tried first, because small items fit anywhere later. A state
+ * that has failed is not tried again. The set of remaining items identifies a
+ * state: it determines which bins remain and how much they can spare.
+ *
+ * The search is run several times. The limit on the work of a run rises from
+ * time to time. Each run draws at random which completions it tries first. A
  * run that ends without reaching its limit is a proof.
  */
 
 #define MAX_ITEMS 512
 #define MAX_BINS 256
-#define OUT_FIRST 4 /* one in 4 items that fit is left out first */
+#define OUT_FIRST 4 /* one in 4 items that fit is at first left out */
 #define RUN 200000  /* work limit of each of the first N_ALIKE runs */
-#define N_ALIKE 8   /* runs with the same limit, which then doubles */
+#define N_ALIKE 8   /* number of runs before the work limit doubles */
 #define MEMO_BITS 16
 #define SEED 5
 #define NO_BIN UINT32_MAX
 
 struct bins {
-    uint64_t *sizes; /* [n] bytes of the items, the largest first */
-    uint64_t *rooms; /* [n_bins] bytes of the bins, the smallest first */
+    uint64_t *sizes; /* [n] bytes of the items, in descending order */
+    uint64_t *rooms; /* [n_bins] bytes of the bins, in ascending order */
     uint64_t *spare; /* [n_bins]: bytes of the bin that may stay empty */
     uint32_t n, n_bins;
-    uint32_t *bin_of; /* [n]: bin of the item, or NO_BIN */
+    uint32_t *bin_of; /* [n]: bin of each item, or NO_BIN */
     struct rng rng;
     uint32_t n_runs;
     uint64_t work, run_end;
-    uint64_t memo[1 << MEMO_BITS]; /* hashes of states that failed, this run */
+    /* hashes of the states that failed in this run */
+    uint64_t memo[1 << MEMO_BITS];
 };
 
 static bool fill(struct bins *bins, uint32_t bin);
 
-/* Completes the bin with items from index i on, then fills all bins behind it.
- * Each item is tried in the bin and out of it. `room` is the space left in the
- * bin, `rest` the size of all items from i on that have no bin, and `out` the
- * size of the smallest item that is left out. True if all items are packed. */
+/*
+ * Completes the bin with items from index i on, then fills all later bins. Each
+ * item is tried inside the bin and outside it. Parameters:
+ *
+ *    room   space left in the bin
+ *    rest   size of all items from i on that have no bin
+ *    out    size of the smallest item that is left out
+ *
+ * Returns true if all items are packed.
+ */
 static bool complete(struct bins *bins, uint32_t bin, uint32_t i, uint64_t room,
                      uint64_t rest, uint64_t out)
 {
@@ -102,7 +113,7 @@ static bool complete(struct bins *bins, uint32_t bin, uint32_t i, uint64_t room,
            fill(bins, bin + 1);
 }
 
-/* Fills this bin and all bins behind it. True if all items are packed. */
+/* Fills this bin and all later bins. Returns true if all items are packed. */
 static bool fill(struct bins *bins, uint32_t bin)
 {
     uint64_t hash = mix64(bins->n_runs + 1), left = 0, room = 0, *failed;
@@ -141,8 +152,8 @@ static enum bins_answer search(struct bins *bins, uint64_t max_work)
     return BINS_GAVE_UP;
 }
 
-/* Returns the indices of the sizes in ascending order, or in descending order
- * with a sign of -1. */
+/* Returns the indices of the sizes in ascending order if `sign` is 1, or in
+ * descending order if it is -1. */
 static const struct ranked *rank(const uint64_t *sizes, uint32_t n, double sign,
                                  struct arena *arena)
 {
@@ -154,7 +165,7 @@ static const struct ranked *rank(const uint64_t *sizes, uint32_t n, double sign,
     return ranked;
 }
 
-/* Returns the sum; UINT64_MAX if it is larger than that. */
+/* Returns the sum of the sizes, or UINT64_MAX if the sum is larger. */
 static uint64_t add_up(const uint64_t *sizes, uint32_t n)
 {
     uint64_t sum = 0;
@@ -199,12 +210,13 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
     return answer;
 }
 
-/* --- whether an assignment fits --- */
+/* --- packing an assignment into the memory --- */
 
-/* Moves those pieces of the assignment that may stand anywhere to devices with
- * memory for them. All others keep their device. With only_rigid it looks only
- * at units that cannot be cut, which stand whole or nowhere. Changes the
- * assignment only if it returns BINS_PACKED. */
+/* Moves pieces of the assignment to devices with memory for them. Only pieces
+ * that may stand on any device are moved; all other pieces keep their devices.
+ * If only_rigid is set, only units that cannot be cut are considered: each of
+ * them is placed whole or not at all. Changes the assignment only if the
+ * function returns BINS_PACKED. */
 static enum bins_answer pack(struct snapshot *assignment,
                              const struct search_space *space, bool only_rigid,
                              uint64_t max_work)
@@ -251,10 +263,10 @@ static bool are_alike(const struct snapshot *a, const struct snapshot *b)
     return a->n == b->n;
 }
 
-/* Returns the first of n assignments that fits once it is packed exactly or, if
- * none can be packed, once it is annealed; NULL if neither helps. If an
- * annealing falls short, failure->lacking_bytes becomes the least excess
- * seen. */
+/* Returns the first of n assignments that can be made to fit the memory. All
+ * assignments are first packed exactly. If none can be packed, they are
+ * annealed. Returns NULL if neither helps. Each annealing that falls short sets
+ * failure->lacking_bytes to the least excess seen so far. */
 static const struct snapshot *make_fit(struct snapshot *assignments, unsigned n,
                                        const struct search_space *space,
                                        unsigned patience,
@@ -275,13 +287,14 @@ static const struct snapshot *make_fit(struct snapshot *assignments, unsigned n,
 }
 
 /*
- * Tries several assignments. Large pieces take the least memory in all, small
- * pieces fill the devices better. So one assignment has pieces as large as
- * possible, and others have smaller ones.
+ * Tries several assignments. Large pieces take the least memory in all, but
+ * small pieces fill the devices better. So one assignment has pieces as large
+ * as possible, and the others have smaller pieces.
  *
- * Each assignment is packed exactly and then annealed. An exact packing may be
- * found or ruled out at once, or take for ever. Annealing finds many plans but
- * proves nothing. Both are first run with little work, in the end with more.
+ * Each assignment is packed exactly and then annealed. Exact packing may find a
+ * packing or rule one out at once, or it may take for ever. Annealing finds
+ * many plans but proves nothing. Both are run with little work first and with
+ * more work at the end.
  */
 static bool try_hard(struct snapshot *out, const struct search_space *space,
                      struct fit_failure *failure)

@@ -14,8 +14,8 @@ const struct snapshot *front_within(const struct front *front,
     return i ? &front->points[i - 1] : NULL;
 }
 
-/* Removes point i from the front. Its assignment goes behind the last point, so
- * that its memory is used again. */
+/* Removes point i from the front. The assignment of the point is moved behind
+ * the last point, so that its memory can be reused. */
 static void drop(struct front *front, uint32_t i)
 {
     struct snapshot point = front->points[i];
@@ -26,8 +26,9 @@ static void drop(struct front *front, uint32_t i)
     front->points[front->n] = point;
 }
 
-/* Drops the point that gains least over the one before it, never the first or
- * the last. Returns its index. */
+/* Drops the point that gains least compared with the point before it. The first
+ * and the last point are never dropped. Returns the index of the dropped
+ * point. */
 static uint32_t drop_least_gain(struct front *front)
 {
     const struct snapshot *points = front->points;

@@ -13,20 +13,22 @@
 #include <math.h>
 
 /* Highest temperature of the chains, as a share of the best total. */
-#define HOT_FRAC 0.02           /* tempering, and annealing without it */
+#define HOT_FRAC 0.02           /* tempering or annealing alone */
 #define TEMPERED_HOT_FRAC 0.003 /* annealing after tempering */
-#define REHEATING 0.7           /* factor from one annealing to the next */
+/* Factor of the temperature from one annealing to the next. */
+#define REHEATING 0.7
 /* Temperature at which the annealing of a single start begins, as a share of
- * the best total. It is higher than that of stages, because a start may be far
- * from a good plan. The annealing lasts for tuning->start_stages times the
- * first stage. DCNv2 on 16 H100s costs 2.324 ms if starts are annealed singly,
- * 2.540 if not. */
+ * the best total. It is higher than in a stage, because a start may be far from
+ * a good plan. The annealing of a start is tuning->start_stages times as long
+ * as the first stage. DCNv2 on 16 H100s costs 2.324 ms if starts are annealed
+ * singly, and 2.540 ms if not. */
 #define START_HOT_FRAC 0.05
 /*
- * Shard kinds that a job launches together. If others are allowed, too, a
- * device has a fixed cost for each sort of its pieces. The best start is then
- * annealed once more, for tuning->best_stages times the first stage. Totals
- * above the best known (three lists, two cost models, four seeds):
+ * Shard kinds that a job launches together. If other kinds are allowed, too, a
+ * device has a fixed cost for each kind of shard that it holds. The best start
+ * is then annealed once more, for tuning->best_stages times the first stage.
+ * The table lists how far totals are above the best known total (three lists,
+ * two cost models, four seeds):
  *
  *                              mean    worst
  *     with this annealing      0.2 %   0.55 %
@@ -34,8 +36,8 @@
  */
 #define ONE_SORT ((unsigned)SHARD_TABLE | SHARD_COLUMN)
 /* Length of the first stage, as a share of the default budget. Each stage is
- * twice as long as the one before and begins from the best plan so far. So a
- * longer search begins as a shorter one does and is never dearer. */
+ * twice as long as the stage before and begins from the best plan so far. So a
+ * long search begins exactly as a short one, and its plan is never dearer. */
 #define FIRST_STAGE (1.0 / 32)
 #define ADDITIVE_FIRST_STAGE (1.0 / 64)
 /*
@@ -59,19 +61,20 @@
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
 #define WORTH_GAIN 0.002
-/* Gain of a stage that counts as none, as a share of the total. The rules for
- * two stages use it instead of LITTLE_GAIN and WORTH_GAIN if nets price the
- * exchange of all devices at once (no ops->terms). Each change of a device then
- * shifts the time that all others wait, and stages with a small gain are
- * followed by stages with a larger one. Without this rule eight tasks of 50 to
- * 80 tables are 0.1 to 0.4 % dearer. */
+/* Gain of a stage, as a share of the total, below which the stage counts as
+ * without gain. The rules for two stages use it instead of LITTLE_GAIN and
+ * WORTH_GAIN if nets price the exchange of all devices at once (no ops->terms).
+ * Each change of a device then shifts the waiting times of all others, and
+ * stages with a small gain are followed by stages with a larger gain. Without
+ * this rule eight tasks of 50 to 80 tables are 0.1 to 0.4 % dearer. */
 #define NO_GAIN 0.0001
-/* Stages after which two small gains may end the search, at least. */
+/* Minimum number of stages before two small gains may end the search. */
 #define MIN_STAGES 4
 /*
- * Largest budget, as a multiple of the default one, if costs are not additive:
- * the last stage may end beyond the default budget, and more stages follow if
- * one of the last two gained NO_GAIN or more. DCNv2 on 8 H100s, totals in ms:
+ * Largest budget, as a multiple of the default budget, if costs are not
+ * additive. The last stage may then end beyond the default budget. More stages
+ * follow if one of the last two gained NO_GAIN or more. DCNv2 on 8 H100s,
+ * totals in ms:
  *
  *     seed                         0       1       2
  *     with this rule           2.173   2.177   2.172
@@ -82,23 +85,23 @@
  * penalty speeds up descent but blocks most ways between plans of few
  * tables. */
 #define LONG_WALK 5000
-/* Factor of imbalance_weight from then on. DCNv2 on 8 H100s, sdd, mean of eight
- * seeds: 2.176 ms with this factor, 2.203 ms without. */
+/* Factor of imbalance_weight after LONG_WALK steps per unit. DCNv2 on 8 H100s,
+ * sdd, mean of eight seeds: 2.176 ms with this factor, 2.203 ms without. */
 #define LONG_WALK_IMBALANCE 0.05
 /* Factor of imbalance_weight in all walks if costs are additive. An additive
- * plan is a partition of the pieces: only a sum over all devices shows the
- * worth of a change. With this factor 311 tables on 8 GPUs of 35 GiB cost 0.5 %
- * less, and 26 tables on GPUs of 13 GiB 0.5 % less. */
+ * plan is a partition: only a sum over all devices shows the worth of a change.
+ * With this factor 311 tables on 8 GPUs of 35 GiB cost 0.5 % less, and 26
+ * tables on GPUs of 13 GiB 0.5 % less. */
 #define ADDITIVE_IMBALANCE 10
-/* Steps of a chain per unit below which it has few steps. A chain with few
- * steps finds few shardings that save more than those of the start. */
+/* A chain with fewer steps per unit than FEW_STEPS counts as short. A short
+ * chain rarely finds shardings that are better than those of the start. */
 #define FEW_STEPS 500
-/* Share by which an assignment may become cheaper when its memory is evened, at
- * most. The largest share seen was 0.0001. */
+/* Maximum share by which an assignment may become cheaper when its memory is
+ * evened out. The largest share seen was 0.0001. */
 #define SETTLED_GAIN 0.01
-/* Largest product of tables and devices for which the published search is run:
- * one greedy tries that many places for pieces. Beyond it the beam takes too
- * long for any user, as it ran 600 greedies. */
+/* Largest product of tables and devices for which the published search is run.
+ * The product is the number of places that one greedy tries, and the beam
+ * search ran 600 greedies. A larger product takes too long for any user. */
 #define MAX_REFERENCE_WORK 30000
 
 struct full {
@@ -108,20 +111,21 @@ struct full {
     struct arena scratch;
     struct search_space space;
     struct tuning tuning, long_walk;
-    /* Total of the published search before joining pieces; or INFINITY. */
+    /* Total of the published search before pieces are joined, or INFINITY. */
     double published_ms;
-    /* Best total of the annealed starts; INFINITY: not compared with. */
+    /* Best total of the annealed starts, or INFINITY if it is not used. */
     double annealed_ms;
-    struct snapshot starts[STARTS_KEPT]; /* each may be empty */
+    struct snapshot starts[STARTS_KEPT]; /* some may be empty */
     struct snapshot start;               /* the cheapest start of any origin */
-    struct rivals own, *rivals; /* `rivals` is &own or options->rivals */
-    const struct plan *rival;   /* cheapest plan of the rivals */
+    /* `rivals` points to `own` or is options->rivals */
+    struct rivals own, *rivals;
+    const struct plan *rival; /* cheapest plan of the other planners */
     struct temper temper;
-    /* Best assignment of all stages; no chain ended with a better one. */
+    /* Best assignment of all stages. No chain ended with a better one. */
     struct snapshot best;
     struct snapshot tempered[TEMPER_CHAINS]; /* states of the chains when
                                                 tempering last ended */
-    /* Steps of each chain: so far, default budget, largest budget. */
+    /* Steps of each chain: so far; in the default budget; in the largest. */
     uint64_t n_before, usual_steps, max_steps;
     struct progress progress;
 };
@@ -141,7 +145,7 @@ void search_options_init(struct search_options *options)
         .beam_width = 3, .beam_depth = 10, .effort = SEARCH_EFFORT_AUTO};
 }
 
-/* Prices an assignment. It becomes the start if it is cheaper. */
+/* Prices an assignment and makes it the start if it is the cheapest so far. */
 static void offer(struct full *full, struct snapshot *assignment)
 {
     snapshot_price(assignment, &full->space);
@@ -151,9 +155,9 @@ static void offer(struct full *full, struct snapshot *assignment)
 }
 
 /* Offers the result of the published search, after joining pieces of a table
- * that share a device. So the full search never ends dearer than that. If the
- * published search finds no plan by cost, its plan by memory alone is
- * offered. */
+ * that share a device. So the full search never ends dearer than the published
+ * search. If the published search finds no plan by cost, its plan by memory
+ * alone is offered. */
 static void offer_published(struct full *full, struct snapshot *next)
 {
     const struct search_space *space = &full->space;
@@ -174,8 +178,8 @@ static void offer_published(struct full *full, struct snapshot *next)
         offer(full, next);
 }
 
-/* Offers the cheapest plans of the other planners, so the full search never
- * ends dearer than those, either. */
+/* Offers the cheapest plans of the other planners as starts, so that the full
+ * search never ends with a dearer plan than theirs. */
 static int offer_rivals(struct full *full, struct snapshot *next,
                         struct err *err)
 {
@@ -230,7 +234,7 @@ static int find_start(struct full *full, struct err *err)
     return 0;
 }
 
-/* Adds a point to the trace if the best total has become lower. */
+/* Adds a point to the trace if the best total has decreased. */
 static void trace(struct full *full, uint64_t n_evaluations, double total_ms)
 {
     struct search_trace *trace = full->options->trace;
@@ -263,8 +267,8 @@ static void tell_best(const void *ctx, struct buf *out)
                    100 * (best_ms / full->plan->bound_ms - 1));
 }
 
-/* Returns whether one start is annealed and the job waits for its host, so that
- * a better plan would not make it faster. */
+/* Returns whether the search needs no further stage: one start is annealed, and
+ * the job waits for its host, so a better plan would not make it faster. */
 static bool needs_no_more(const struct full *full)
 {
     const struct step *step = full->space.oracle->step;
@@ -292,8 +296,8 @@ static bool goes_on(void *ctx, uint64_t n_done)
     return !plan->stopped;
 }
 
-/* Ends n_steps steps of a schedule: saves the best assignment of the chains if
- * it is better. */
+/* Ends n_steps steps of a schedule. Saves the best assignment of the chains if
+ * it is better than the best so far. */
 static void end_steps(struct full *full, uint64_t n_steps)
 {
     const struct snapshot *best = temper_best(&full->temper);
@@ -310,8 +314,9 @@ static void weigh_imbalance(struct full *full, uint64_t n_steps)
         full->space.tuning = &full->long_walk;
 }
 
-/* Runs one stage: tempers from the states in which the last tempering ended,
- * then anneals from the best so far. False if the search must stop. */
+/* Runs one stage. Tempering continues from the states in which the last
+ * tempering ended; annealing then begins from the best assignment so far.
+ * Returns false if the search must stop. */
 static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 {
     uint64_t n_tempered = n_steps * full->space.tuning->tempered / 1000;
@@ -340,9 +345,9 @@ static bool has_few_steps(const struct full *full)
 }
 
 /* Returns the gap from the lower bound to the best total, as a share of that
- * total. In a long list the shardings stay about as the start chose them. So
- * the mean load of the assignment's own pieces is used there if it is nearer
- * than the bound. */
+ * total. In a long list most shardings stay as the start chose them. So the
+ * mean load of the best assignment's pieces replaces the bound there if it is
+ * larger. */
 static double gap_of(const struct full *full)
 {
     const struct search_space *space = &full->space;
@@ -359,8 +364,9 @@ static double gap_of(const struct full *full)
 
 /* Returns whether the search ends after n_stages stages, because a further
  * stage of n_steps steps is not worth it. gains[] has the gains of the last two
- * stages, the last one last. Beyond the default budget the further stage must
- * end within the largest budget, and one of the two must have gained. */
+ * stages, in the order of the stages. Beyond the default budget, a further
+ * stage must end within the largest budget, and one of the last two must have
+ * gained. */
 static bool is_enough(const struct full *full, unsigned n_stages,
                       uint64_t n_steps, const double *gains)
 {
@@ -409,7 +415,7 @@ static void run_stages(struct full *full, uint64_t n_steps)
     }
 }
 
-/* Anneals one start on its own. A dearer start may lead to a better plan. */
+/* Anneals one start alone. A dearer start may still lead to a better plan. */
 static bool run_start(struct full *full, struct snapshot *start,
                       uint64_t n_steps)
 {
@@ -490,9 +496,9 @@ static void even_memory(struct full *full, struct snapshot *best)
     snapshot_release(&even);
 }
 
-/* Returns the cheaper of two assignments: the best of the chains and the start.
- * Both are priced by comm and have settled. So a search that begins as another
- * search does never ends dearer than that one. */
+/* Returns the cheaper of two assignments: the best of the chains, and the
+ * start. Both are priced by comm after their memory was evened out. So a long
+ * search, which begins like a short one, never ends with a dearer plan. */
 static struct snapshot *choose(struct full *full)
 {
     struct snapshot *best = &full->best, *start = &full->start;
@@ -508,8 +514,8 @@ static struct snapshot *choose(struct full *full)
     return !best->n || start->total_ms < best->total_ms ? start : best;
 }
 
-/* Fills the plan with the cheapest assignment, or with the plan of another
- * planner if that is still cheaper by exact prices. */
+/* Fills the plan with the cheapest assignment. If the plan of another planner
+ * is still cheaper by exact prices, that plan is used instead. */
 static int finish(struct full *full, struct arena *arena, struct err *err)
 {
     const double simplest_frac = full->options->simplest_frac;
@@ -520,7 +526,7 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     plan->n_evaluations +=
         simplify(found, &full->space, simplest_frac, NO_MOVE_LIMIT);
     snapshot_to_plan(found, &full->space, plan, arena);
-    /* Placing by memory alone may leave touching pieces on a device. */
+    /* Placing by memory alone may leave pieces that touch on one device. */
     plan_join_columns(plan, false, arena);
     rc = checked_oracle_finish(&full->checked, plan, arena, err);
     if (!rc && full->rival->total_ms < plan->total_ms &&

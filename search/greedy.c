@@ -35,7 +35,7 @@ void greedy_release(struct greedy *greedy)
 
 /* --- branches --- */
 
-/* Starts with one branch, which has all caps and only empty devices. */
+/* Begins with one branch, which has all caps and only empty devices. */
 static void start(struct greedy *greedy)
 {
     const struct search_space *space = greedy->inputs->space;
@@ -51,8 +51,8 @@ static void start(struct greedy *greedy)
         root->order[r] = (struct load_rank){.device = r};
 }
 
-/* Moves the caps below `cap` to a new branch, a copy of this one, which has
- * placed n pieces. */
+/* Moves the caps below `cap` from branch `from` to a new branch. The new branch
+ * is a copy of `from`, which has placed n pieces. */
 static void fork_off(struct greedy *greedy, struct branch *from, unsigned cap,
                      size_t n)
 {
@@ -69,7 +69,7 @@ static void fork_off(struct greedy *greedy, struct branch *from, unsigned cap,
 }
 
 /* Finds the first device in the order that may take the piece under the loosest
- * cap of the branch; false if none may. */
+ * cap of the branch. Returns false if no device may take the piece. */
 static bool choose(const struct search_space *space, struct branch *branch,
                    const struct cuttable *piece, double cap)
 {
@@ -89,8 +89,9 @@ static bool choose(const struct search_space *space, struct branch *branch,
     return false;
 }
 
-/* Chooses a device for piece i in each branch. Branches without such a device
- * end. The list grows while it is walked, and new branches choose as well. */
+/* Chooses a device for piece i in each branch. A branch in which no device may
+ * take the piece ends. New branches are appended to the list during the loop,
+ * and the loop visits them, too. */
 static void choose_all(struct greedy *greedy, const struct cuttable *piece,
                        size_t i)
 {
@@ -117,7 +118,7 @@ static void choose_all(struct greedy *greedy, const struct cuttable *piece,
     }
 }
 
-/* Adds the piece to the device that each branch chose. */
+/* In each branch, adds the piece to the device that was chosen for it. */
 static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
 {
     const struct search_space *space = greedy->inputs->space;
@@ -150,9 +151,9 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
     }
 }
 
-/* Prices the exchanges of all branches. An empty device costs 0 in the greedy
- * and the oracle's price of an empty device in the total, as in the published
- * search. */
+/* Prices the exchanges of all branches. As in the published search, an empty
+ * device costs 0 in the greedy, but the oracle's price of an empty device in
+ * the total. */
 static void ask_comm(struct greedy *greedy)
 {
     const struct oracle *oracle = greedy->inputs->space->oracle;

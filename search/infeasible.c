@@ -10,40 +10,47 @@
 
 #define MAX_DEVICES 65536
 /* Largest number of GPUs that is suggested, as a multiple of the present
- * number. Nobody buys more than that. */
+ * number. Nobody buys more GPUs than that. */
 #define MAX_GROWTH 64
 /* Largest memory of a GPU that is suggested: eight pebibytes. Doubles represent
- * bytes exactly up to there. */
+ * all numbers of bytes up to this value exactly. */
 #define TOO_LARGE ((uint64_t)1 << 53)
 
 struct question {
     const struct problem *problem; /* not owned */
-    /* The oracle, but only with the kinds that the search makes and without
-     * embed: only memory counts here. */
+    /* A copy of the oracle that prices only the kinds that the search makes,
+     * and without embed, because only memory matters here. */
     struct oracle oracle;
     struct arena arena;
-    uint32_t roomiest; /* device with most memory; added ones are like it */
-    /* Why a table had no place in the last call of fits(). */
+    /* device with most memory; added devices are copies of it */
+    uint32_t roomiest;
+    /* reason why a table had no place in the last call of fits() */
     struct err nowhere;
 };
 
 /*
  * --- lower bounds from sums ---
  *
- * Each figure is a lower bound on the memory that any plan needs. If it exceeds
- * the memory that there is, this proves that no plan fits. Three things are
- * compared: one piece with the device that has the most memory, the tables
- * pinned to a device with that device, and all tables with all devices. Each
- * table counts with the kind of shards that takes the least, among the kinds
- * that are allowed.
+ * Each sum is a lower bound on the memory that any plan needs. If a sum exceeds
+ * the available memory, this proves that no plan fits. Three comparisons are
+ * made:
+ *
+ *     memory needed                  memory available
+ *     one piece of a unit            the device that has the most memory
+ *     tables pinned to a device      the memory of that device
+ *     all tables                     the memory of all devices
+ *
+ * Each table counts with the allowed kind of shards that takes the least
+ * memory.
  */
 
-/* Least memory that a unit takes in all, and in one piece that is as small as
+/* Least memory that a unit takes: in all, and in one piece that is as small as
  * possible. */
 struct unit_need {
     struct memory_items all;
     uint64_t piece_bytes;
-    uint64_t room_bytes; /* usable memory of its device, or of the largest */
+    /* usable memory of the unit's device, or of the largest device */
+    uint64_t room_bytes;
     bool has_room;
 };
 
@@ -54,8 +61,8 @@ static const char *size(uint64_t bytes, struct arena *arena)
     return arena_strdup(arena, text_from_bytes(buf, (double)bytes));
 }
 
-/* Returns a text such as "9.91 GiB (9.52 GiB weights)": the total and its
- * largest item. */
+/* Returns a text such as "9.91 GiB (9.52 GiB weights)": the total of the items,
+ * and the largest item in brackets. */
 static const char *need(const struct memory_items *items, struct arena *arena)
 {
     unsigned largest = memory_largest(items);
@@ -65,9 +72,9 @@ static const char *need(const struct memory_items *items, struct arena *arena)
                         memory_item_names[largest]);
 }
 
-/* Returns a text such as "67.7 GiB unreserved", for memory that a reserve was
- * taken off, or "67.7 GiB left for tables", if the memory of a device's own
- * samples was taken off, too. */
+/* Returns a text such as "67.7 GiB unreserved" for memory less a reserve. If
+ * the memory of the device's own samples was subtracted, too, the text is "67.7
+ * GiB left for tables". */
 static const char *room(const struct search_space *space, uint64_t bytes,
                         bool for_tables, struct arena *arena)
 {
@@ -83,13 +90,14 @@ static const char *room(const struct search_space *space, uint64_t bytes,
 
 /*
  * Returns the least memory that a table takes in shards of one kind, over all
- * devices. Sets *piece_bytes to the least that some device must hold in one
- * piece.
+ * devices. Sets *piece_bytes to the least memory that some device must hold in
+ * one piece.
  *
- * A table that is cut in two counts as twice its smaller half, because more
- * pieces take no less. Bytes that rounding up may have added are taken off. A
- * table with one row has no halves. The piece has as few columns as allowed,
- * and by the pigeonhole principle at least 1 / R of the rows on R devices.
+ * A table that is cut in two counts as twice its smaller half, because a cut
+ * into more pieces does not take less. Bytes that rounding up may have added
+ * are subtracted. A table with one row has no halves. The piece has as few
+ * columns as allowed. On R devices, some piece has at least 1 / R of the rows,
+ * by the pigeonhole principle.
  */
 static struct memory_items least_of_kind(const struct problem *problem,
                                          uint32_t table, enum shard_kind kind,
@@ -119,10 +127,11 @@ static struct memory_items least_of_kind(const struct problem *problem,
     return sum;
 }
 
-/* Returns the least memory that a unit takes, over all allowed kinds: in all,
- * as the sum of its tables, and in its smallest piece, over its tables, because
- * each table needs at least one piece somewhere. Pinned units and groups are
- * not cut. A replica must fit on every device. */
+/* Returns two lower bounds on the memory of a unit, over all allowed kinds. The
+ * first is its memory in all, as the sum over its tables. The second is the
+ * memory of its smallest piece, also over its tables, because each table needs
+ * at least one piece somewhere. Pinned units and groups are not cut. A replica
+ * must fit on every device. */
 static struct unit_need measure_unit(const struct search_space *space,
                                      uint32_t u, uint64_t least_room)
 {
@@ -133,14 +142,16 @@ static struct unit_need measure_unit(const struct search_space *space,
                                                  ? space->room_bytes[unit->pin]
                                                  : space->most_room_bytes};
 
-    even.hot = NULL; /* a mean block: some block has at least as much */
+    /* a mean block: some block takes at least as much memory */
+    even.hot = NULL;
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
             even.tables[t].kinds & even.kinds & space->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
-        wanted.has_room |= !kinds; /* no kind is allowed: space_init fails */
+        /* if no kind is allowed, space_init fails later */
+        wanted.has_room |= !kinds;
         for (; kinds; kinds &= kinds - 1) {
             enum shard_kind kind = (enum shard_kind)(kinds & -kinds);
             uint64_t piece;
@@ -163,7 +174,7 @@ static struct unit_need measure_unit(const struct search_space *space,
 }
 
 /* Returns a text such as "table 't' takes ..., at least ... a piece, the
- * largest device has ..." and fills *shortage with the same figures. */
+ * largest device has ...". Fills *shortage with the numbers of this text. */
 static const char *describe_unit(const struct search_space *space, uint32_t u,
                                  const struct unit_need *wanted,
                                  struct shortage *shortage, struct arena *arena)
@@ -188,11 +199,12 @@ static const char *describe_unit(const struct search_space *space, uint32_t u,
                         room(space, wanted->room_bytes, true, arena));
 }
 
-/* Returns whether memory is too small, for a problem whose units were
- * collected. Checks the samples of each device, each unit, the tables pinned to
- * each device, and all tables together, in this order. Sets *text (in the
- * arena) and *shortage to the memory needed and the memory that there is. If
- * all is enough, these are the figures of all tables. */
+/* Returns whether memory is too small. The units of the problem must have been
+ * collected. Checks in this order: the samples of each device, each unit, the
+ * tables pinned to each device, and all tables together. The first check that
+ * fails sets *text (in the arena) and *shortage to the memory needed and the
+ * memory available. If no check fails, *text and *shortage describe all tables
+ * together. */
 static bool is_short(const struct search_space *space, struct arena *arena,
                      const char **text, struct shortage *shortage)
 {
@@ -257,24 +269,25 @@ static bool is_short(const struct search_space *space, struct arena *arena,
 /*
  * --- remedies ---
  *
- * Remedies are tried, not computed, so a user who follows the sentence gets a
- * plan. Each remedy is found by doubling an amount until the quick packing
- * succeeds and by bisection after that. The packing is not monotone: it may
- * succeed with less memory than an amount at which it failed. So a remedy
- * always suffices and is near the least, but may not be the least.
+ * A remedy is tried before it is suggested, so a user who follows the
+ * suggestion gets a plan. The amount of a remedy is doubled until the quick
+ * packing succeeds, and then reduced by bisection. The packing is not monotone:
+ * it may fail with one amount of memory and succeed with a smaller one. So a
+ * remedy always suffices and is near the least amount, but may not be the
+ * least.
  */
 
 /*
- * Returns whether the problem packs quickly after these changes:
+ * Returns whether the quick packing succeeds after these changes:
  *
  *     of_memory       devices with less than `amount` bytes get that much
- *     !of_memory      there are `amount` devices; new ones are like the
- *                     roomiest
+ *     !of_memory      there are `amount` devices; new devices are like the one
+ *                     with the most memory
  *     more_kinds      shard kinds that the options allow in addition
  *     more_of_tables  shard kinds that the list of tables allows in addition
  *
- * Sums are checked first, as they cost next to nothing and most amounts that
- * are tried are far too small. All memory taken from the arena is given back.
+ * Sums are checked first. They take almost no time, and most amounts that are
+ * tried are far too small. All memory taken from the arena is given back.
  */
 static bool fits(struct question *question, bool of_memory, uint64_t amount,
                  unsigned more_kinds, unsigned more_of_tables)
@@ -316,8 +329,8 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
 }
 
 /* Rounds an amount up to a value that is printed exactly, so that a user who
- * types the printed value has enough. Memory is rounded to three digits,
- * devices to whole hosts if there are several hosts. */
+ * types the printed value has enough. Memory is rounded up to three digits. The
+ * number of devices is rounded up to whole hosts if there are several hosts. */
 static uint64_t round_amount(const struct question *question, bool of_memory,
                              uint64_t amount)
 {
@@ -334,10 +347,11 @@ static uint64_t round_amount(const struct question *question, bool of_memory,
     return (uint64_t)round(ceil(bytes / step) * step);
 }
 
-/* Returns the least memory of a device, or number of devices, with which all
- * tables pack; 0 if no amount helps. The tables do not pack with `low`, which
- * begins as the present amount, and pack with `high`. Both are amounts that can
- * be printed, so the two meet. */
+/* Returns the least memory of a device, or the least number of devices, with
+ * which all tables can be packed. Returns 0 if no amount is enough. The tables
+ * cannot be packed with `low`, which begins as the present amount, and they can
+ * be packed with `high`. Both are amounts that can be printed exactly, so the
+ * bisection ends when no such amount is between them. */
 static uint64_t least_of(struct question *question, bool of_memory)
 {
     const struct cluster *cluster = &question->problem->cluster;
@@ -376,11 +390,12 @@ static const struct {
 #define N_CUTS (sizeof cuts / sizeof *cuts)
 
 /* Returns a text such as "it would fit with ..." and sets the remedies of
- * *shortage: memory, devices, and the first further shard kind that helps by
- * itself. Only kinds that the search makes and the cost model prices are tried.
- * Kinds that an option can allow come first, then kinds that the list of tables
- * would have to allow, too. Returns NULL if a table has no place whatever the
- * memory; question->nowhere then has the reason. */
+ * *shortage: memory, devices, and the first additional shard kind that helps by
+ * itself. A shard kind is tried only if the search makes it and the cost model
+ * prices it. Kinds that an option can allow are tried first. Kinds that the
+ * list of tables would have to allow as well come last. Returns NULL if a table
+ * has no place with any amount of memory; question->nowhere then has the
+ * reason. */
 static const char *find_remedies(struct question *question,
                                  struct shortage *shortage)
 {
@@ -419,8 +434,8 @@ static const char *find_remedies(struct question *question,
 }
 
 /* Returns whether the search makes all kinds that are allowed for any table. A
- * search that makes only some of them cannot claim that no plan fits, even if
- * it has ruled out all that it knows. */
+ * search that makes only some of the allowed kinds cannot claim that no plan
+ * fits, even if it has ruled out all plans of its own kinds. */
 static bool makes_all(const struct problem *problem,
                       const struct oracle *oracle, unsigned search_kinds)
 {
@@ -432,8 +447,8 @@ static bool makes_all(const struct problem *problem,
     return true;
 }
 
-/* Returns a text on how far the search came. It stands in front of the text
- * about the sums. */
+/* Returns a text that says how far the search got. This text is printed before
+ * the text about the sums. */
 static const char *describe_failure(const struct fit_failure *failure,
                                     struct arena *arena)
 {

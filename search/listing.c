@@ -11,8 +11,9 @@
 
 /* --- piece types and their prices --- */
 
-/* The vector of a unit is the sum of its tables' vectors. The oracle's contract
- * defines nothing else for tables together. */
+/* Returns the price of all tables of a unit. The vector of a unit is the sum of
+ * the vectors of its tables, because the oracle's contract defines no other way
+ * to price several tables together. */
 double listing_price(const struct listing *listing,
                      const struct piece_type *type, double *vector)
 {
@@ -31,8 +32,8 @@ double listing_price(const struct listing *listing,
     return space_standalone_ms(oracle, vector);
 }
 
-/* Sets the bytes of a piece type, UINT64_MAX if they exceed 64 bits: no device
- * holds that much. */
+/* Sets the bytes of a piece type. If they exceed 64 bits, sets UINT64_MAX,
+ * which fits on no device. */
 static void weigh(const struct listing *listing, struct piece_type *type)
 {
     const struct search_space *space = listing->space;
@@ -50,8 +51,8 @@ static void weigh(const struct listing *listing, struct piece_type *type)
     }
 }
 
-/* Lists a piece type, before the sharding that it belongs to. Returns its
- * index. */
+/* Adds a piece type to the list and returns its index. A piece type is added
+ * before the sharding that uses it. */
 uint32_t listing_add_type(struct listing *listing, struct piece_type type)
 {
     const struct search_space *space = listing->space;
@@ -81,8 +82,8 @@ uint32_t listing_add_type(struct listing *listing, struct piece_type type)
 
 /* --- shardings and their prices --- */
 
-/* Relative error of shares of lookups, which are sums of floats: all shares
- * together may be less than 1 by this. */
+/* Relative error of the shares of lookups. The shares are sums of floats, so
+ * the sum of all shares may be less than 1 by this error. */
 #define SHARE_ROUNDING 1e-6
 
 static void add_up(struct sharding *sharding, const struct listing *listing,
@@ -92,8 +93,8 @@ static void add_up(struct sharding *sharding, const struct listing *listing,
     const struct piece_type *p = &listing->list[type];
     double bytes = (double)p->bytes;
 
-    /* All blocks together have as many lookups as the same number of mean
-     * blocks. */
+    /* All n blocks together have as many lookups as n blocks with the mean
+     * number of lookups. */
     if (shard_cuts_rows(p->kind) && listing->space->problem->hot)
         bytes = fmax((double)p->mean_bytes * (1 - SHARE_ROUNDING) -
                          LISTING_PIECE_ROUNDING,
@@ -105,8 +106,8 @@ static void add_up(struct sharding *sharding, const struct listing *listing,
     sharding->peak_bytes = max_u64(sharding->peak_bytes, p->bytes);
 }
 
-/* Prices a sharding by its piece types, which are listed already, and lists
- * it. */
+/* Prices a sharding by its piece types and adds it to the list. Its piece types
+ * must have been added before. */
 void listing_add_sharding(struct listing *listing, struct sharding sharding)
 {
     if (listing->n_shardings == listing->shardings_capacity)
@@ -134,29 +135,30 @@ struct sharding listing_sharding(enum sharding_kind kind, uint32_t type,
                              .last = type};
 }
 
-/* --- shardings that cannot pay --- */
+/* --- leaving out shardings that cannot pay --- */
 
 /*
- * In a long list a table is a small part of the work of a GPU. Cutting it over
- * many GPUs then does not make their loads more even. A cut is worth only the
- * cost that its pieces save together. So a replica or a row cut is left out if
- * the unit has another sharding that
+ * In a long list each table is a small part of the work of a GPU. Cutting a
+ * table over many GPUs then does not even out their loads. A cut is worth only
+ * the cost that its pieces save together. So a replica or a row cut is left out
+ * if the unit has another sharding that
  *
  *     costs no more, or hardly more,
  *     takes no more bytes, and
  *     has pieces that are small compared with the load and the memory of a GPU.
  *
- * Without this rule 10,000 tables on 1,024 GPUs have 1.2 million pieces to
- * choose from that buy nothing.
+ * Without this rule 10,000 tables on 1,024 GPUs have 1.2 million possible
+ * pieces that bring no gain.
  */
 #define SMALL_LOAD 0.25    /* share of the mean load of a GPU */
 #define SMALL_BYTES 0.0625 /* share of the smallest GPU's usable memory */
-/* Cost that all shardings left out may save together, at most, as a share of
- * the load of all GPUs. */
+/* Maximum cost that all shardings left out may save together, as a share of the
+ * load of all GPUs. */
 #define LEFT_OUT 0.002
 
-/* Returns whether the plan to be replaced has the unit's table in pieces of
- * this kind. Then the table must be able to stay as it is. */
+/* Returns whether the plan to be replaced has the table of the unit in pieces
+ * of this kind. If it has, shardings of this kind are not left out, because the
+ * table must be able to stay as it is. */
 static bool stands_so(const struct search_space *space, const struct unit *unit,
                       enum shard_kind kind)
 {
@@ -166,8 +168,9 @@ static bool stands_so(const struct search_space *space, const struct unit *unit,
     return old && old->n && old->pieces[0].kind == kind;
 }
 
-/* Returns whether a sharding with at least this load and these bytes may pay.
- * If it cannot, the unit notes the cost that it might have saved. */
+/* Returns whether a sharding that has at least this load and these bytes may
+ * pay. If the sharding cannot pay, the cost that it might have saved is noted
+ * in the unit. */
 bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
                      double load_ms, double bytes)
 {
@@ -199,14 +202,19 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
 /* --- columns --- */
 
 /*
- * Returns the width step of a unit: the number of columns that all its widths
- * are multiples of, so that columns cut off one piece can be added to another.
- * It is the smallest multiple of four that divides dim, is at least the least
- * width of a piece, and gives at most most_width_steps widths. If no step gives
- * that few, it is the coarsest one. If columns cannot be cut, it is dim.
+ * Returns the width step of a unit: the number of columns that all widths of
+ * its pieces are multiples of. With a common step, columns that are cut off one
+ * piece can be added to another. The step is the smallest multiple of four with
+ * these properties:
  *
- * If a plan is to be replaced, the step also divides all widths in that plan,
- * unless it would be smaller than pieces may be wide.
+ *     it divides dim,
+ *     it is at least the minimum width of a piece, and
+ *     it gives at most most_width_steps widths.
+ *
+ * If every step gives more widths than that, the coarsest step is returned. If
+ * columns cannot be cut, the step is dim. If a plan is to be replaced, the step
+ * also divides all widths in that plan, unless the step would then be below the
+ * minimum width of a piece.
  */
 static uint32_t choose_width_step(const struct search_space *space,
                                   const struct unit *unit)
@@ -228,7 +236,7 @@ static uint32_t choose_width_step(const struct search_space *space,
     for (size_t i = 0; old && i < old->n; i++) {
         uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
 
-        while (rest) { /* Euclid */
+        while (rest) { /* Euclid's algorithm */
             uint32_t next = width_step % rest;
 
             width_step = rest;
@@ -240,10 +248,10 @@ static uint32_t choose_width_step(const struct search_space *space,
                : width_step;
 }
 
-/* Lists the shardings into column ranges, as even as the width step allows, for
- * each number of ranges from two to the number of devices. A unit that has only
- * one device is cut by columns only if it may not be whole, into the fewest
- * equal pieces. */
+/* Lists the shardings into column ranges, for each number of ranges from two to
+ * the number of devices. The ranges are as even as the width step allows. A
+ * unit that has only one device is cut by columns only if it may not be whole.
+ * It is then cut into the fewest equal pieces. */
 static void add_column_shardings(struct listing *listing, uint32_t unit)
 {
     const struct unit *entry = &listing->space->units[unit];
@@ -289,10 +297,11 @@ static void add_replica(struct listing *listing, uint32_t u)
     listing_add_sharding(listing, listing_sharding(SHARDING_REPLICA, type, n));
 }
 
-/* Lists the piece types and shardings of a unit in this order: whole; columns
- * of 1, 2 ... n - 1 width steps, an order that unit_type_of_steps relies on;
- * replica; row blocks; grids. Groups are not cut. Pinned tables are cut only by
- * columns, as all pieces of a row cut would stand on one device. */
+/* Lists the piece types and shardings of a unit. The order of the types is:
+ * whole; columns of 1, 2 ... n - 1 width steps; replica; row blocks; grids.
+ * unit_type_of_steps relies on the order of the column types. Groups are not
+ * cut. Pinned tables are cut only by columns, because all pieces of a row cut
+ * would stand on one device. */
 static void add_unit(struct listing *listing, uint32_t u)
 {
     const struct search_space *space = listing->space;
@@ -350,7 +359,7 @@ void listing_fill(struct listing *listing)
     mem_free(listing->room);
 }
 
-/* --- all runs together --- */
+/* --- putting all runs together --- */
 
 static void shift(uint32_t *type, uint32_t by)
 {
@@ -421,7 +430,7 @@ static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
     mem_free(vector);
 }
 
-/* Units that one task prices whole. */
+/* Number of units whose whole pieces are priced by one task. */
 #define WHOLES_A_TASK 256
 
 double listing_mean_ms(const struct search_space *space, struct pool *pool)

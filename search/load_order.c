@@ -26,7 +26,7 @@ void load_order_sort(struct load_rank *order, uint32_t n)
 }
 
 /* Returns the index of the first entry in [begin, end) that does not come
- * before `rank`, or `end` if all come before it. */
+ * before `rank`. Returns `end` if all entries come before it. */
 static uint32_t seek(const struct load_rank *order, uint32_t begin,
                      uint32_t end, const struct load_rank *rank)
 {

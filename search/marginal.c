@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of pieces that one call prices. */
+/* Number of pieces that are priced in one call of the oracle. */
 #define TOGETHER 16
 
 struct marginal_pricing {
@@ -14,8 +14,8 @@ struct marginal_pricing {
     double total_ms; /* total of a cluster of average devices */
 };
 
-/* Computes the average device: every table in its first sharding, spread evenly
- * over all devices. */
+/* Computes the average device: each device has an equal share of every table,
+ * and every table has its first sharding. */
 static void find_share(struct marginal_pricing *marginal)
 {
     const struct search_space *space = marginal->space;
@@ -69,8 +69,8 @@ static void price(const struct marginal_pricing *marginal, const double *extra,
     mem_free(sums);
 }
 
-/* Prices the pieces from `begin` to `end` - 1. Negative costs are set to 0: a
- * net may predict that a piece reduces the total. */
+/* Prices the pieces from `begin` to `end` - 1. A net may predict that a piece
+ * reduces the total. The negative cost of such a piece is set to 0. */
 static void price_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct marginal_pricing *marginal = ctx;

@@ -10,9 +10,9 @@
  * errors alone could otherwise swap two names for ever. */
 #define LEAST_GAIN 1e-9
 
-/* Counts the bytes that stay in place, then gives all tables of the old plan
- * the number of rows that they have today, in place, and joins pieces that
- * touch. */
+/* Counts the bytes that stay in place. Then gives each table of the old plan
+ * the number of rows that the table has today, without moving it, and joins
+ * pieces that touch. */
 void current_init(struct current_plan *current, const struct problem *problem,
                   const struct plan *from, struct arena *arena)
 {
@@ -79,8 +79,8 @@ void current_propose(struct candidate *candidate,
 
 /* --- columns --- */
 
-/* Returns the number of columns that the old piece has in the range from
- * `begin` to `end` - 1. */
+/* Returns the number of columns that the piece of the old plan has in the range
+ * from `begin` to `end` - 1. */
 static uint32_t common_columns(const struct shard *old, uint32_t begin,
                                uint32_t end)
 {
@@ -89,12 +89,12 @@ static uint32_t common_columns(const struct shard *old, uint32_t begin,
     return begin < end ? end - begin : 0;
 }
 
-/* Returns the index of the piece, of the n remaining ones, that gets the
- * columns from `col` on. The regret of a piece is the number of columns that
- * its device could keep if the piece came later, less the number that it keeps
- * here. The piece with the least regret is chosen. Ties go to the piece that
- * keeps the most columns here, then to the widest piece, then to the lowest
- * device. */
+/* Returns the index of one of the n remaining pieces: the piece that gets the
+ * columns from `col` on. The regret of a piece is a difference. It is the
+ * number of columns that its device could keep if the piece came later, less
+ * the number that the device keeps if the piece comes now. The piece with the
+ * least regret is chosen. Ties go to the piece that keeps the most columns now,
+ * then to the widest piece, then to the lowest device. */
 static uint32_t choose_next(const struct table_pieces *before,
                             const struct search_space *space,
                             const struct change *pieces, uint32_t n,
@@ -147,7 +147,8 @@ void current_order(const struct search_space *space, uint32_t table,
 /* --- bytes --- */
 
 /* Returns the bytes that the unit migrates under the candidate. Derives the
- * shards of the unit's pieces and compares them with the current plan. */
+ * shards of the unit's pieces and compares them with the shards of the current
+ * plan. */
 static uint64_t unit_bytes(const struct assignment *assignment,
                            const struct candidate *candidate, uint32_t unit)
 {
@@ -206,7 +207,7 @@ void migration_count_candidate(struct candidate *candidate,
         while (pos < candidate->n_moved && candidate->moved[pos].unit != unit)
             pos++;
         if (pos < candidate->n_moved)
-            continue; /* already counted */
+            continue; /* this unit was already counted */
         bytes = unit_bytes(assignment, candidate, unit);
         candidate->moved[candidate->n_moved++] =
             (struct unit_moved){unit, bytes};
@@ -253,14 +254,16 @@ struct naming {
     const struct search_space *space;
     struct arena arena;
     uint32_t n_gpus, per_host, n_hosts;
-    /* [n_gpus][n_gpus]: kept[row][column] is the number of bytes of GPU `row`
-     * of the assignment that GPU `column` of the current plan already holds. */
+    /* [n_gpus][n_gpus]: bytes that would not migrate. kept[row][column] counts
+     * the bytes of GPU `row` of the assignment that GPU `column` of the current
+     * plan already holds. */
     double *kept;
-    uint32_t *name; /* [n_gpus] */
+    uint32_t *name; /* [n_gpus]: new name of each GPU */
 };
 
-/* Adds the bytes that a piece finds on each GPU. This is an upper bound:
- * columns are assigned later, so the piece may get any columns of its unit. */
+/* Adds the bytes of a piece that each GPU already holds. The result is an upper
+ * bound: columns are assigned later, so the piece may get any columns of its
+ * unit. */
 static void add_kept(struct naming *naming, const struct change *piece)
 {
     const struct piece_type *type = &naming->space->types[piece->type];
@@ -344,7 +347,8 @@ void rename_gpus(struct snapshot *snapshot, const struct search_space *space)
             piece->device = name;
         else if (space_sharding_of(space, piece->type)->fills_host)
             piece->device =
-                name / m * m + piece->device % m; /* moves with its host */
+                /* keeps its index within the host */
+                name / m * m + piece->device % m;
     }
     arena_release(&naming.arena);
 }

@@ -6,35 +6,37 @@
 #include <assert.h>
 #include <math.h>
 
-/* Largest number of pieces after a ruin and recreate. Replicas and row blocks
- * over very many devices make long plans. */
+/* Maximum number of pieces after a ruin and recreate. The limit is needed
+ * because replicas and row blocks over very many devices make long plans. */
 #define MAX_PIECES (1u << 18)
-/* Number of devices up to which ruin and recreate has its full share of the
- * proposals. It may touch all devices, so on more devices it is proposed less
- * often. */
+/* Number of devices up to which ruin and recreate is proposed with its full
+ * share. It may touch all devices. So if there are more devices, it is proposed
+ * less often. */
 #define CHEAP_DEVICES 16
-/* One in 8 proposals moves a table back to its place in the current plan, if
- * the search re-plans. */
+/* If the search re-plans, one in 8 proposals moves a table back to its place in
+ * the current plan. */
 #define HOMING 8
-/* Divisor of the shares in which the rest of a table is given out once all
- * devices are full: each share is a quarter of the remaining width. */
+/* Once all devices are full, the rest of a table is given out in shares of the
+ * remaining width. LEFT_SHARE is the divisor: each share is a quarter. */
 #define LEFT_SHARE 4
 
 /* State from which one move is drawn. */
 struct draw {
-    struct candidate *candidate; /* its estimates are used */
+    struct candidate *candidate; /* its estimates of the loads are used, too */
     const struct assignment *assignment;
     struct rng *rng;
-    uint32_t piece, device, unit; /* place where the move begins */
-    /* For ruin and recreate: */
-    double target_ms; /* load at which a device is full */
-    /* Load above which the whole candidate is rejected at once. Used only if
-     * loads add up exactly; otherwise INFINITY. */
+    /* piece, device and unit where the move begins */
+    uint32_t piece, device, unit;
+    /* The members below are for ruin and recreate only. */
+    double target_ms; /* load at which a device counts as full */
+    /* Load of a device above which the whole candidate is rejected at once. It
+     * is INFINITY unless loads are exactly additive. */
     double limit_ms;
     const struct unit *poured; /* unit that is being placed */
 };
 
-/* Returns a piece of the device, drawn uniformly; NO_PIECE if it has none. */
+/* Returns a piece of the device, drawn uniformly, or NO_PIECE if the device has
+ * no piece. */
 static uint32_t piece_on(const struct assignment *assignment, uint32_t device,
                          struct rng *rng)
 {
@@ -67,10 +69,10 @@ static uint32_t unit_of(const struct assignment *assignment, uint32_t piece)
     return assignment->space->types[assignment->pieces[piece].type].unit;
 }
 
-/* Draws the piece at which a move begins. Only a move that removes work from a
- * device that sets the total can lower the total at once. Other devices must
- * first make room for such moves, so the rest of the moves begin on any device.
- */
+/* Draws the piece at which a move begins. The total becomes lower at once only
+ * if work is removed from a device that sets the total. Other devices must
+ * first make room for that work. So some moves begin on a device that sets the
+ * total, and the rest begin on any device. */
 static uint32_t pick_piece(const struct assignment *assignment, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
@@ -97,17 +99,18 @@ static bool can_move(const struct draw *draw, uint32_t piece)
                           draw->assignment->pieces[piece].type);
 }
 
-/* Returns the width of a piece in width steps; 0 if its columns cannot be cut.
- */
+/* Returns the width of a piece in width steps. Returns 0 if the columns of the
+ * piece cannot be cut. */
 static uint32_t width_steps_of(const struct draw *draw, uint32_t piece)
 {
     return space_width_steps(draw->assignment->space,
                              draw->assignment->pieces[piece].type);
 }
 
-/* Returns the device of another piece of the same table, or NO_PIECE if there
- * is no other piece. Walks the piece list as a ring, by fewer steps than it has
- * pieces, so each other piece is equally likely. */
+/* Returns the device of another piece of the same table, or NO_PIECE if the
+ * table has only one piece. Treats the list of the table's pieces as a ring. It
+ * goes forward by a random number of steps, fewer than there are pieces, so
+ * each other piece is equally likely. */
 static uint32_t sibling_device(const struct draw *draw)
 {
     const struct assignment *assignment = draw->assignment;
@@ -125,19 +128,18 @@ static uint32_t sibling_device(const struct draw *draw)
     return assignment->pieces[pos].device;
 }
 
-/*
- * The proposal functions. Each draws the parameters of its move. It leaves the
- * candidate empty if the piece does not allow the move, which is cheaper than
- * to list the allowed moves. Together the moves lead from any assignment of
- * column pieces to any other, because each move can be undone by one of them.
- * Only ruin and recreate makes row blocks and replicas.
- */
+/* The proposal functions. Each function draws the parameters of one kind of
+ * move. If the piece does not allow the move, the function leaves the candidate
+ * empty. This is cheaper than a list of the allowed moves. Each move between
+ * column pieces can be undone by another move. So the moves together lead from
+ * any assignment of column pieces to any other. Only ruin and recreate makes
+ * row blocks and replicas. */
 
 /* Sends the piece, or some of its columns, to a device that draw_device
- * returns. Does nothing if the piece has fewer than `least` width steps or no
- * device is drawn. Sends the whole piece if `often` is 0. Otherwise it sends
- * `often` width steps in half of all cases, and else any number that leaves at
- * least one. */
+ * returns. Does nothing if the piece has fewer than `least` width steps, or if
+ * no device is drawn. If `often` is 0, it sends the whole piece. Otherwise it
+ * sends `often` width steps in half of all cases. In the other half it sends a
+ * random number of width steps that leaves the piece at least one. */
 static void send_piece(struct draw *draw, uint32_t least, uint32_t often,
                        uint32_t (*draw_device)(const struct draw *))
 {
@@ -158,29 +160,30 @@ static void propose_move(struct draw *draw)
 }
 
 /* Sends the whole piece to the device of another piece of its table.
- * candidate_join then merges the two. */
+ * candidate_join then merges the two pieces. */
 static void propose_merge(struct draw *draw)
 {
     send_piece(draw, 1, 0, sibling_device);
 }
 
-/* Sends some columns of the piece to any other device, most often half of them:
- * halves take the most work off a device that is too slow. */
+/* Sends some columns of the piece to any other device. Most often it sends half
+ * of them, because this takes the most work off a device that is too slow. */
 static void propose_split(struct draw *draw)
 {
     send_piece(draw, 2, width_steps_of(draw, draw->piece) / 2, other_device);
 }
 
-/* Shifts columns to another piece of the same table, most often one width step:
- * that evens out two devices that are nearly even. */
+/* Shifts columns to another piece of the same table. Most often it shifts one
+ * width step, which balances two devices whose loads are nearly equal. */
 static void propose_resplit(struct draw *draw)
 {
     send_piece(draw, 2, 1, sibling_device);
 }
 
-/* Swaps the piece with a piece of another device, if both may move. With
- * is_of_columns it swaps equally many width steps of both: all that the
- * narrower piece has in half of all cases, and else any number up to that. */
+/* Swaps the piece with a piece of another device, if both pieces may move. With
+ * is_of_columns it swaps the same number of width steps of both pieces. In half
+ * of all cases this is the full width of the narrower piece. In the other half
+ * it is a random number up to that width. */
 static void exchange(struct draw *draw, bool is_of_columns)
 {
     const struct change *pieces = draw->assignment->pieces;
@@ -203,15 +206,16 @@ static void exchange(struct draw *draw, bool is_of_columns)
     candidate_send(draw->candidate, draw->assignment, other, n, draw->device);
 }
 
-/* Swaps two whole pieces. If devices are full, a move alone would exceed their
- * memory. */
+/* Swaps two whole pieces. This helps if devices are full, because a single move
+ * would exceed the memory of its target. */
 static void propose_swap(struct draw *draw)
 {
     exchange(draw, false);
 }
 
-/* Swaps equally many columns of two pieces. So each device keeps its number of
- * columns, and sends as many bytes as before. Two splits would change that. */
+/* Swaps the same number of columns of two pieces. So each device keeps its
+ * number of columns and sends as many bytes as before. Two splits in place of
+ * one trade would change these numbers after the first split. */
 static void propose_trade(struct draw *draw)
 {
     exchange(draw, true);
@@ -219,8 +223,8 @@ static void propose_trade(struct draw *draw)
 
 /* --- ruin and recreate --- */
 
-/* Updates the estimate of a device when a piece arrives, or leaves (sign -1).
- */
+/* Updates the estimates of a device when a piece arrives (sign 1) or leaves
+ * (sign -1). */
 static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
     const struct search_space *space = draw->assignment->space;
@@ -240,10 +244,10 @@ static void put(struct draw *draw, const struct change *piece)
     candidate_add(draw->candidate, *piece);
 }
 
-/* Best device so far: the one with the least excess memory, then the one with
- * the least load. */
+/* Best device so far: the device with the least excess memory. Ties go to the
+ * device with the least load. */
 struct best {
-    uint32_t device; /* or NO_PIECE */
+    uint32_t device; /* index of the device, or NO_PIECE */
     double excess, ms;
 };
 
@@ -257,9 +261,9 @@ static inline void consider(struct best *best,
         *best = (struct best){device, excess, ms};
 }
 
-/* Returns the first device of the best group of `apart` consecutive devices; a
- * group counts as much as its most loaded device. apart = 1 returns the best
- * single device. */
+/* Returns the first device of the best group of `apart` consecutive devices. A
+ * group is as good as its most loaded device. With apart = 1 the result is the
+ * best single device. */
 static uint32_t device_for(const struct draw *draw, uint32_t type,
                            uint32_t apart)
 {
@@ -284,16 +288,17 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
 }
 
 /*
- * Returns the largest number of width steps that fit on the device before its
- * load or its memory is full. It may be the full width only if the unit may be
- * placed whole.
+ * Returns the largest number of width steps of the unit that the device can
+ * take before its load or its memory is full. The number may be the full width
+ * only if the unit may be placed whole.
  *
- * Load and bytes are assumed to grow with the width. The search adds powers of
- * two, from the largest on. So the result fits even if a cost model breaks this
- * assumption, and then tends to be a sum of few powers of two. These widths
- * combine well: DCNv2 on 8 GPUs by TorchRec's formulas reaches its least cost
- * from 13 of 13 seeds, with bisection from 9. Memory is checked last, because
- * the bytes are in another array.
+ * Load and bytes are assumed to grow with the width. The number is a sum of
+ * powers of two, and the largest power that fits is added first. So the result
+ * fits even if a cost model breaks this assumption, and it tends to be a sum of
+ * few powers of two. These widths combine well. For DCNv2 on 8 GPUs with
+ * TorchRec's formulas, the least cost is reached from 13 of 13 seeds. With
+ * bisection in place of powers of two, it is reached from 9 seeds. Memory is
+ * checked last, because the bytes are in another array than the loads.
  */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
@@ -324,9 +329,9 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
     return least;
 }
 
-/* Returns the device for the widest possible piece of at most n width steps:
- * the most loaded one of the devices that take the most width. At least one
- * device must have room. */
+/* Returns the device for the widest possible piece of at most n width steps. If
+ * several devices take this width, it returns the most loaded of them. At least
+ * one device must have room. */
 static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
     const struct device_estimate *estimates = draw->candidate->estimates;
@@ -345,8 +350,7 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
     return best;
 }
 
-/* Returns the device that has the least load after it has got n more width
- * steps. */
+/* Returns the device that would have the least load with n more width steps. */
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct search_space *space = draw->assignment->space;
@@ -367,10 +371,10 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 }
 
 /* Pours all columns of a unit over the devices. A device with room gets one
- * piece, as wide as fits up to the target load, so there are at most as many
+ * piece, as wide as fits up to the target load. So there are at most as many
  * pieces as devices. If no device has room, the rest goes in shares to the
- * least loaded devices, as a single one might get all columns that the others
- * could not take. */
+ * least loaded devices. Otherwise a single device might get all columns for
+ * which the other devices had no room. */
 static void pour(struct draw *draw)
 {
     struct device_estimate *estimates = draw->candidate->estimates;
@@ -401,10 +405,10 @@ static void pour(struct draw *draw)
                                  .range = r});
 }
 
-/* Returns the device of a piece that has no fixed device. The device must not
- * hold the same row block of another column range; all those pieces are among
- * the changes from `first` on. Blocks that fill a host go to consecutive
- * devices. */
+/* Returns the device for a piece that has no fixed device. The device must not
+ * hold a piece of the same row block with another column range. All pieces of
+ * the unit are among the changes from `first` on. Blocks that fill a host go to
+ * consecutive devices. */
 static uint32_t open_device(const struct draw *draw,
                             const struct sharding *sharding,
                             const struct change *piece, uint32_t first)
@@ -486,10 +490,10 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
 }
 
 /* Proposes a ruin and recreate. The unit at which the move begins gets a newly
- * drawn sharding. Some further units are drawn like the first one. A share of
- * them gets a new sharding as well. The others keep theirs and only make room.
- * The number of pieces is counted as if none was removed, so MAX_PIECES is
- * never exceeded. */
+ * drawn sharding. Then some further units are drawn like the first unit. A
+ * share of the further units gets a new sharding as well. The other further
+ * units keep their shardings and only make room. The number of pieces is
+ * counted as if no piece was removed, so MAX_PIECES is never exceeded. */
 static void propose_rebuild(struct draw *draw)
 {
     const struct assignment *assignment = draw->assignment;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The baselines that the published work compares with. The four greedy ones
- * sort the tables by one figure, largest first. Each table goes to the device
- * with the least sum of that figure, among those whose memory allows it. The
- * baselines use no cost model.
- */
+/* The baselines with which the published work compares itself. Four of them are
+ * greedy: they sort the tables by one figure, largest first. Each table goes to
+ * the device with the least sum of that figure, among the devices that have
+ * memory for it. The baselines use no cost model. */
 #include "search/search.h"
 
 #include "base/clock.h"
@@ -36,15 +34,15 @@ static double figure_size_lookup(const struct table *table)
     return figure_lookup(table) * log10((double)table->num_embeddings);
 }
 
-/* A unit that is placed as a whole. */
+/* A unit that is placed as a whole, and its sort keys. */
 struct baseline_entry {
     const struct unit *unit;
     double figure;
     uint64_t bytes;
 };
 
-/* Sorts by largest figure, then by largest size, then by last position in the
- * input. */
+/* Sorts units by largest figure, then by largest size, then by last position in
+ * the input. */
 static int compare_entries(const void *left, const void *right)
 {
     const struct baseline_entry *a = left, *b = right;
@@ -87,8 +85,9 @@ static int list_entries(struct baseline_entry *entries,
     return 0;
 }
 
-/* Returns whether device `a` is preferred to the earlier device `b`: it has the
- * lesser sum, or an equal sum and less memory in use. */
+/* Returns whether device `a` is preferred to the earlier device `b`. Device `a`
+ * is preferred if its sum is smaller, or if the sums are equal and `a` has less
+ * memory in use. */
 static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 {
     const struct filling *fillings = placing->devices;
@@ -101,8 +100,8 @@ static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 }
 
 /* Places each unit on the best device that has room for it. The random baseline
- * draws from the devices with room, all equally likely. The published random
- * baseline ignores memory. */
+ * draws one of the devices with room, all with equal probability. In contrast,
+ * the published random baseline ignores memory. */
 static int baseline(struct placing *placing, struct err *err)
 {
     struct plan *plan = placing->plan;
@@ -174,7 +173,7 @@ struct shard rival_piece(const struct problem *problem, uint32_t table,
     return shard;
 }
 
-/* ERR_NO_PLAN if a table is pinned or in a group. */
+/* Returns ERR_NO_PLAN if a table is pinned or in a group. */
 static int check_constraints(const struct problem *problem, const char *author,
                              struct err *err)
 {

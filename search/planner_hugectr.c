@@ -2,14 +2,16 @@
 /*
  * The planner of HugeCTR's DLRM sample. It replicates tables below a certain
  * size. It places the other tables in order of hotness, the hottest pieces
- * first. Each piece goes to the GPU with the least cost, among those that have
- * room and no piece of the same table. Then the hottest table that can be cut
- * is cut into twice as many pieces, and all tables are placed again, for twenty
- * rounds. A table that has a piece without room is cut in the same way.
+ * first. Each piece goes to the GPU with the least cost, among the GPUs that
+ * have room and hold no piece of the same table. Then the hottest table that
+ * can be cut is cut into twice as many pieces, and all tables are placed again.
+ * This is repeated for twenty rounds. If a piece of a table finds no room, that
+ * table is cut next.
  *
  * The cost of a GPU is its lookups per sample plus a fixed amount for the
  * exchange of each piece. In the sample all tables have the same width, so both
- * costs are for that width. Here both are scaled by the width of the table.
+ * costs are for that width. In this file both costs are scaled by the width of
+ * the table.
  */
 #include "search/search.h"
 
@@ -19,30 +21,32 @@
 #include <math.h>
 #include <string.h>
 
-/* Settings of its DGX H100 runs. Tables are replicated below 8 MB of weights
- * and optimizer state. The exchange of a piece costs 7 / 4: memory is seven
- * times as fast as the network, and the work ratio is 4. */
+/* Settings of the DGX H100 runs of the sample. Tables are replicated below 8 MB
+ * of weights and optimizer state. The exchange of a piece costs 7 / 4: memory
+ * is seven times as fast as the network, and the work ratio is 4. */
 #define REPLICATED_BELOW_BYTES 8e6
 #define PIECE_COST (7.0 / 4.0)
 #define MAX_ROUNDS 20
 #define FULL_WIDTH 128.0 /* width of the sample's tables */
-/* Largest number of tables x GPUs; beyond it the planner takes too long. */
+/* Largest product of tables and GPUs. With a larger product the planner takes
+ * too long. */
 #define MAX_PLACES 250000u
 
 struct hugectr_planner {
     struct placing *placing; /* not owned */
     struct cut_table {
         double hotness;  /* cost of the lookups of the whole table */
-        double exchange; /* cost of a piece in addition to its lookups */
-        uint32_t n_cuts; /* number of pieces; 0: replicated */
+        double exchange; /* cost of the exchange of one piece */
+        uint32_t n_cuts; /* number of pieces; 0 if the table is replicated */
         uint64_t bytes;  /* of the largest piece */
-        bool *is_on;     /* [n_devices]: whether the device has a piece */
-    } * tables;          /* [n_tables] */
+        /* [n_devices]: whether the device has a piece of the table */
+        bool *is_on;
+    } * tables; /* [n_tables] */
 };
 
-/* Returns the kind of shards for n pieces of a table: rows if the oracle prices
- * them, else columns. Returns 0 if the table cannot be cut into n pieces. n = 0
- * stands for replicas. */
+/* Returns the kind of shards for n pieces of a table, with n = 0 for replicas.
+ * The kind is rows if the oracle prices rows, and columns otherwise. Returns 0
+ * if the table cannot be cut into n pieces. */
 static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
                                    uint32_t n)
 {
@@ -59,7 +63,7 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
         n <= last_row + 1 && (!table->rows_over || n == placing->n_devices) &&
         (placing->inputs->oracle->row_cut == ROW_CUT_ANY ||
          n == placing->n_devices) &&
-        (n - 1) * (last_row / n + 1) <= last_row) /* gives n blocks with rows */
+        (n - 1) * (last_row / n + 1) <= last_row) /* n blocks all have rows */
         return SHARD_ROW;
     return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 &&
                    table->dim / n >= table_min_width(placing->problem, table)
@@ -77,8 +81,8 @@ static struct shard piece_of(const struct hugectr_planner *planner, uint32_t t,
                        kind_of_cut(planner->placing, t, n), i, n ? n : 1, gpu);
 }
 
-/* Returns the next higher number of pieces, if possible twice as many; 0 if
- * there is no other cut. */
+/* Returns the next higher number of pieces of a table, which is twice as many
+ * if possible. Returns 0 if the table cannot be cut into more pieces. */
 static uint32_t more_cuts(const struct placing *placing, uint32_t t, uint32_t n)
 {
     const uint32_t most = placing->n_devices;
@@ -99,8 +103,9 @@ static void cut(struct hugectr_planner *planner, uint32_t t, uint32_t n)
         shard_memory(planner->placing->problem, &first).total;
 }
 
-/* Places all pieces of a table on different GPUs with room, or a replica on
- * every GPU. Returns false if some piece has no room. */
+/* Places all pieces of a table on different GPUs with room. If the table is
+ * replicated, places a replica on every GPU. Returns false if a piece finds no
+ * room. */
 static bool place_table(const struct placing *placing, struct cut_table *table)
 {
     memset(table->is_on, !table->n_cuts, placing->n_devices);
@@ -125,8 +130,9 @@ static bool place_table(const struct placing *placing, struct cut_table *table)
 
 /* Places all tables in order of the hotness of their pieces, the hottest first.
  * If pieces are equally hot, the table that is last in the list comes first.
- * Returns the table to cut next: a table with a piece without room, or else the
- * hottest table that can be cut. Returns n_tables if no table can be cut. */
+ * Returns the table to cut next: a table with a piece without room if there is
+ * one, or else the hottest table that can be cut. Returns n_tables if no table
+ * can be cut. */
 static uint32_t place_all(struct hugectr_planner *planner)
 {
     struct placing *placing = planner->placing;
@@ -158,8 +164,8 @@ static uint32_t place_all(struct hugectr_planner *planner)
     return hottest;
 }
 
-/* Places each table on all GPUs. This is the plan to improve on, and it takes
- * the least memory. */
+/* Places each table on all GPUs. The resulting plan takes the least memory, and
+ * the rounds of the planner improve on it. */
 static void plan_evenly(struct hugectr_planner *planner)
 {
     const struct placing *placing = planner->placing;
@@ -172,8 +178,8 @@ static void plan_evenly(struct hugectr_planner *planner)
     (void)place_all(planner);
 }
 
-/* Chooses the first cuts. Replicas take their memory from all GPUs for good.
- * Every other table gets one piece, or as few as possible. */
+/* Chooses the first cuts. Replicas are fixed from then on and take memory from
+ * all GPUs. Every other table gets one piece, or as few pieces as possible. */
 static int start(struct hugectr_planner *planner, struct err *err)
 {
     const struct placing *placing = planner->placing;

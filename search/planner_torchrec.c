@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TorchRec's planner. Every table has one option per sharding type. A proposal
- * takes one option of each table, and the partitioner places it. The proposal
- * with the least cost of its slowest rank wins.
+ * TorchRec's planner. Every table has one option for each sharding type. A
+ * proposal takes one option of each table. The partitioner places the options
+ * of a proposal. The proposal whose slowest rank costs least wins.
  *
- * The greedy proposer starts with the best option of each table. It ranks
- * options by the largest shard in one run and by the sum of the shards in
- * another. It then repeatedly moves the table with the largest shard in memory
- * to its next best option. The uniform proposer takes one sharding type for all
- * tables.
+ * The greedy proposer starts with the best option of each table. It is run
+ * twice: once it ranks options by their largest shard, and once by the sum of
+ * their shards. It then repeatedly finds the table with the shard that takes
+ * the most memory, and moves this table to its next best option. The uniform
+ * proposer takes one sharding type for all tables.
  *
  * The partitioner is greedy. It first places the options that use all ranks:
- * replicas, and rows over all ranks. Then it places the tables in order of
- * storage, the largest first. Each shard goes to the least loaded rank with
- * room. A table on one host goes as a whole to the least loaded host with room.
+ * replicas, and rows over all ranks. Then it places the other tables in order
+ * of storage, the largest first. Each shard goes to the least loaded rank with
+ * room. If the sharding type keeps a table on one host, the whole table goes to
+ * the least loaded host with room.
  */
 #include "search/search.h"
 
@@ -24,7 +25,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sharding types in TorchRec's order, which breaks ties. */
+/* Sharding types in TorchRec's order. The order breaks ties. */
 static const struct sharding_type {
     enum shard_kind kind;
     bool on_host; /* all shards of a table are on the ranks of one host */
@@ -38,38 +39,40 @@ static const struct sharding_type {
 };
 #define N_SHARDING_TYPES (sizeof sharding_types / sizeof *sharding_types)
 
-/* One way to cut a table. All shards of an option have the same cost. They also
- * have the same size, except the last row block. */
+/* One way to cut a table. All shards of an option have the same cost. All
+ * shards except the last row block have the same size. */
 struct sharding_option {
     enum shard_kind kind;
     bool on_host;
-    bool is_in_order; /* shard i is on the i-th of its ranks */
-    /* Number of shards as TorchRec counts them. Some may have no rows. 0 if the
-     * table cannot be cut in this way. */
+    bool is_in_order; /* whether shard i is on the i-th rank of the table */
+    /* Number of shards as TorchRec counts them, including shards without rows.
+     * It is 0 if the table cannot be cut in this way. */
     uint32_t n_shards;
     uint32_t n_full; /* number of shards with the full number of rows */
     double ms;       /* cost of one shard, also of a shard without rows */
-    /* Storage of a full shard, and of the next shard if it has rows, by
-     * TorchRec's formula. TorchRec sorts by it. */
+    /* Storage of a full shard, and storage of the next shard if it has rows.
+     * Both follow TorchRec's formula, because TorchRec sorts by storage. */
     double full_storage, rest_storage;
-    bool is_weighed; /* the two members below are set */
-    /* Bytes of the same shards by the memory model of this program. */
+    bool is_weighed; /* whether full_bytes and rest_bytes are set */
+    /* Bytes of a full shard, and bytes of the next shard. Both follow the
+     * memory model of this program. */
     uint64_t full_bytes, rest_bytes;
-    double all_storage; /* TorchRec's storage of all shards */
+    double all_storage; /* storage of all shards, by TorchRec's formula */
 };
 
-/* The options of a table, by sharding type, and the proposed one. */
+/* The options of a table by sharding type, and the option that is proposed. */
 struct table_options {
     struct sharding_option options[N_SHARDING_TYPES];
-    struct ranked order[N_SHARDING_TYPES]; /* order of the proposer */
+    /* options in the order of the proposer */
+    struct ranked order[N_SHARDING_TYPES];
     uint32_t n_options, current; /* `current` is a position in `order` */
     struct sharding_option *proposed;
     struct torchrec_placement {
         const struct sharding_option *option;
-        uint32_t begin; /* first rank, if the shards go in order */
-        /* [n_ranks]: ranks of the shards, if they do not go in order. */
+        uint32_t begin; /* first rank, if the shards are in order */
+        /* [n_ranks]: ranks of the shards, if the shards are not in order. */
         uint32_t *ranks;
-    } present, best; /* present assignment, and best one */
+    } present, best; /* ranks in the present and in the best assignment */
     uint32_t n_ranks;
 };
 
@@ -77,17 +80,20 @@ struct torchrec_planner {
     struct placing *placing;          /* not owned; loads are in ms */
     struct table_options *candidates; /* [n_tables] */
     uint32_t n_local;                 /* number of ranks of a host */
-    struct filling *kept;             /* [n_ranks]: saved state of ranks */
+    struct filling *kept;             /* [n_ranks]: saved state of each rank */
     struct ranked *hosts;             /* sorted by load */
-    double most_load;                 /* of the present assignment */
-    double end_ms;                    /* clock at the time limit */
+    /* largest load of a rank in the present assignment */
+    double most_load;
+    /* time at which the time limit is reached */
+    double end_ms;
 };
 
 /* --- options --- */
 
-/* Returns the number of equal column shards. A shard has at least
- * TORCHREC_MIN_COLUMNS and --min-width columns, in whole vectors of four.
- * Returns 1, a shard of all columns, if the table has no such division. */
+/* Returns the number of equal column shards of a table. Each shard has whole
+ * vectors of four columns, and at least TORCHREC_MIN_COLUMNS and --min-width
+ * columns. Returns 1, a shard of all columns, if the table cannot be divided in
+ * this way. */
 static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 {
     for (uint32_t columns = (uint32_t)max_u64(min_width, TORCHREC_MIN_COLUMNS);
@@ -97,8 +103,8 @@ static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
     return 1;
 }
 
-/* Cuts the table by the sharding type. Returns false if there is nothing to
- * cut, or if the type does not cut sequence tables. */
+/* Cuts the table by the sharding type of the option. Returns false if the table
+ * cannot be divided, or if the type does not cut sequence tables. */
 static bool cut(struct sharding_option *option,
                 const struct torchrec_planner *planner,
                 const struct table *table, const struct sharding_type *type)
@@ -125,9 +131,9 @@ static bool cut(struct sharding_option *option,
            (!is_in_order || (n > 1 && (type->kind != SHARD_ROW || n_rows > 1)));
 }
 
-/* Returns the storage of a shard by TorchRec's formula: weights, optimizer
- * state, indices of a batch, and outputs of a batch in the precision of the
- * weights. */
+/* Returns the storage of a shard by TorchRec's formula. It is the sum of the
+ * weights, the optimizer state, the indices of a batch, and the outputs of a
+ * batch. Outputs have the precision of the weights. */
 static double storage_of(const struct problem *problem,
                          const struct shard *shard,
                          const struct sharding_option *option)
@@ -162,7 +168,7 @@ static double storage_of(const struct problem *problem,
            ceil(vectors * columns * element_bytes);
 }
 
-/* Sets shard i of the option. Returns whether it has rows. */
+/* Sets shard i of the option. Returns whether the shard has rows. */
 static bool shard_of(struct shard *shard,
                      const struct torchrec_planner *planner, uint32_t t,
                      const struct sharding_option *option, uint32_t i)
@@ -172,8 +178,9 @@ static bool shard_of(struct shard *shard,
     return i < option->n_shards && shard->row_begin < shard->row_end;
 }
 
-/* Sets the bytes of the shards of an option when it is first placed. Row blocks
- * count the mean number of lookups, as TorchRec knows no hot rows. */
+/* Sets the bytes of the shards of an option when the option is first placed.
+ * Row blocks count the mean number of lookups, because TorchRec does not know
+ * which rows are hot. */
 static void weigh(struct sharding_option *option,
                   const struct torchrec_planner *planner, uint32_t t)
 {
@@ -238,8 +245,9 @@ static int list_options(struct torchrec_planner *planner, uint32_t t,
 
 /* --- the partitioner --- */
 
-/* Returns whether rank `a` is preferred to rank `b`: it is less loaded, or else
- * it has the lower index in its host, or else the lower index. */
+/* Returns whether rank `a` is preferred to rank `b`. The rank with the smaller
+ * load is preferred. Ties go to the rank with the lower index in its host, then
+ * to the rank with the lower index. */
 static bool goes_before(const struct torchrec_planner *planner, uint32_t a,
                         uint32_t b)
 {
@@ -257,8 +265,8 @@ static uint32_t rank_of(const struct torchrec_placement *pos, uint32_t shard)
 }
 
 /* Places the proposed option of a table on the ranks from `begin` to `end` - 1.
- * Shard i goes to rank begin + i if the shards go in order. Otherwise each
- * shard goes to the least loaded rank with room. Returns false if a shard has
+ * If the shards are in order, shard i goes to rank begin + i. Otherwise each
+ * shard goes to the least loaded rank with room. Returns false if a shard finds
  * no room. */
 static bool place(struct torchrec_planner *planner,
                   struct table_options *candidate, uint32_t begin, uint32_t end)
@@ -292,8 +300,8 @@ static bool place(struct torchrec_planner *planner,
     return true;
 }
 
-/* Places all shards on the ranks of the least loaded host with room. All ranks
- * count as one host if the option is not limited to a host. */
+/* Places all shards of a table on the ranks of the least loaded host with room.
+ * If the option is not limited to one host, all ranks count as one host. */
 static bool place_on_host(struct torchrec_planner *planner,
                           struct table_options *candidate)
 {
@@ -320,11 +328,12 @@ static bool place_on_host(struct torchrec_planner *planner,
 
 /* --- proposals --- */
 
-/* Places the proposal, options on all ranks first, and keeps it if every table
- * has room and it is the best so far. Returns at once if the mean load of the
- * ranks is not below the best largest load; a relative tolerance of 1e-9 allows
- * for the order of the sum. Loads only grow, so placing stops as soon as the
- * proposal can no longer be the best. */
+/* Places the proposal, beginning with the options on all ranks. Keeps the
+ * proposal if every table has room and it is the best so far. Returns at once
+ * if the mean load of the ranks is not below the largest load of the best
+ * proposal. The comparison has a relative tolerance of 1e-9, because the order
+ * of the sum changes its rounding. Loads only grow, so placing stops as soon as
+ * the proposal can no longer be the best. */
 static void try_proposal(struct torchrec_planner *planner)
 {
     struct placing *placing = planner->placing;
@@ -361,8 +370,8 @@ static void try_proposal(struct torchrec_planner *planner)
     }
 }
 
-/* Writes the shards of the best assignment. A cut over many ranks was stored as
- * its first rank, because 10,000 tables have 10 million shards. */
+/* Writes the shards of the best assignment. A cut over many ranks is stored as
+ * its first rank only, because 10,000 tables have 10 million shards. */
 static void write_best(struct torchrec_planner *planner)
 {
     struct placing *placing = planner->placing;
@@ -386,9 +395,9 @@ static void write_best(struct torchrec_planner *planner)
     }
 }
 
-/* Returns the table with the largest shard by storage, among those that have
- * another option. Ties go to the table with the largest total storage, then to
- * the first table. Returns NULL if no table has another option. */
+/* Returns the table with the largest shard by storage, among the tables that
+ * have a further option. Ties go to the table with the largest total storage,
+ * then to the first table. Returns NULL if no table has a further option. */
 static struct table_options *largest(const struct torchrec_planner *planner)
 {
     struct table_options *best = NULL;
@@ -407,7 +416,7 @@ static struct table_options *largest(const struct torchrec_planner *planner)
     return best;
 }
 
-/* Returns the reason to stop early, or NULL to go on. */
+/* Returns the reason to stop early, or NULL if the search should go on. */
 static const char *stops(const struct torchrec_planner *planner)
 {
     const struct placing *placing = planner->placing;
@@ -418,8 +427,8 @@ static const char *stops(const struct torchrec_planner *planner)
     return clock_ms() < planner->end_ms ? NULL : "time";
 }
 
-/* Runs the greedy proposer. Options are ranked by their largest shard, or by
- * the sum of their shards. */
+/* Runs the greedy proposer. If by_sum is set, it ranks options by the sum of
+ * their shards, and otherwise by their largest shard. */
 static void propose_greedily(struct torchrec_planner *planner, bool by_sum)
 {
     struct table_options *const begin = planner->candidates, *candidate;

@@ -10,13 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Relative difference of two totals below which they count as equal. */
+/* Two totals count as equal if their relative difference is below
+ * MATCHED_FRAC. */
 #define MATCHED_FRAC 1e-4
-/* Step between the caps on the output width of a device, relative to the mean,
- * as published. */
+/* Step from one cap on the output width of a device to the next, as a share of
+ * the mean output width. The value is the published one. */
 #define CAP_STEP 0.05
-/* Number of the largest pieces, and of the most expensive pieces, that are
- * halved. */
+/* Number of pieces that are halved: the N_CANDIDATES largest pieces, and the
+ * N_CANDIDATES most expensive pieces. */
 #define N_CANDIDATES 10
 /* Kinds of shards that this search makes. */
 #define MADE_KINDS (SHARD_TABLE | SHARD_COLUMN)
@@ -24,54 +25,56 @@
 /*
  * The published search (NeuroShard, MLSys 2023).
  *
- * The outer loop is a beam search over column halvings. From each kept set of
- * pieces, it halves each of the largest and the most expensive pieces in turn.
- * It keeps the K best sets, L times.
+ * The outer loop is a beam search over column halvings. From each set of pieces
+ * in the beam, it halves each of the largest and the most expensive pieces in
+ * turn. Then it keeps the K best of the new sets. This is repeated L times.
  *
  * The inner loop is a greedy that places the pieces of a set, the most
  * expensive first. Each piece goes to the device with the least predicted
- * compute, among those whose memory and output width allow it. Ties go to the
- * device with less memory in use, then to the lower index. The greedy runs
- * under each of a grid of caps on a device's output width, 1.0, 1.05 ... 1.5
- * times the mean. The assignment with the least total wins.
+ * compute, among the devices whose memory and output width allow it. Ties go to
+ * the device with less memory in use, then to the lower index. The greedy is
+ * run once for each cap of a grid. A cap limits the output width of a device to
+ * 1.0, 1.05 ... 1.5 times the mean. The assignment with the least total wins.
  *
- * The grid here has one more point, without a cap. It finds plans if every cap
- * is too tight. An assignment without a cap competes for the best plan. It does
- * not decide which sets are kept as long as there is an assignment with a cap.
- * So the beam takes the published path, and its result is never worse than the
- * published one.
+ * The grid in this file has one more point, without a cap. It finds plans if
+ * every cap is too tight. An assignment without a cap can become the best plan.
+ * But if a set has an assignment with a cap, only that assignment decides
+ * whether the set is kept. So the beam takes the published path, and its result
+ * is never worse than the published one.
  */
 
 /* A set of pieces and the cost of its best assignment. */
 struct node {
-    /* [n], in the published order: a half takes the place of its piece, the
-     * other half comes last. */
+    /* [n], in the published order. When a piece is halved, the first half takes
+     * the place of the piece and the second half is appended. */
     uint32_t *pieces;
-    uint32_t *ranked; /* [n]: `pieces` in the order of the greedy */
+    /* [n]: `pieces` in the order in which the greedy places them */
+    uint32_t *ranked;
     size_t n;
-    uint32_t like; /* index of the first child of the beam with the same set */
-    struct greedy_found found; /* result for `ranked` */
+    /* index of the first child in the beam that has the same set */
+    uint32_t like;
+    struct greedy_found found; /* result of the greedy for `ranked` */
 };
 
 struct beam {
     const struct search_options *options;
     struct arena *arena;
     const struct search_space *space;
-    struct cuttable *cuttables; /* all pieces, in the order that breaks ties */
+    struct cuttable *cuttables; /* All pieces. Their order breaks ties. */
     struct greedy_inputs inputs;
-    /* [threads]; zeroed until its thread needs it. */
+    /* [threads]: one per thread, zeroed until the thread needs it. */
     struct greedy *greedies;
     struct node *nodes;
     size_t n_nodes;
     struct node *children;
     size_t n_children;
-    struct node best; /* the node with the least found.best_ms so far */
+    struct node best; /* node with the least found.best_ms so far */
     uint64_t n_priced;
 };
 
-/* Returns the piece type of half the width, or NO_TYPE. Halving only helps if
- * the halves may go to different devices. So a pinned table is halved only if
- * it may not be whole, and only once. */
+/* Returns the piece type of half the width, or NO_TYPE if the piece is not to
+ * be halved. Halving only helps if the halves may go to different devices. So a
+ * pinned table is halved only if it may not be whole, and only once. */
 static uint32_t half_of(const struct search_space *space, uint32_t unit,
                         uint32_t width)
 {
@@ -83,8 +86,8 @@ static uint32_t half_of(const struct search_space *space, uint32_t unit,
     return width % 2 ? NO_TYPE : space_type_of_width(space, unit, width / 2);
 }
 
-/* Returns the output of a piece in floats per sample, without de-duplication:
- * the paper has none. */
+/* Returns the output of a piece in floats per sample. De-duplication is not
+ * counted, because the paper has none. */
 static double output_of(const struct search_space *space, uint32_t p)
 {
     const struct piece_type *type = &space->types[p];
@@ -119,12 +122,12 @@ static void rank_node(const struct beam *beam, struct node *node)
     mem_free(order);
 }
 
-/* Lists all pieces and makes the root of the beam. Their order breaks ties in
- * the greedy: if pieces are equally expensive, it takes the piece of the later
- * table first, then the larger piece. The root has every unit whole, or in
- * halves if it may not be whole. The caps are 1.0, 1.05 ... times the mean
- * output of the root. There is no root if some unit can be neither whole nor
- * halved. */
+/* Lists all pieces and makes the root of the beam. The order of the list breaks
+ * ties in the greedy. If pieces are equally expensive, the greedy takes the
+ * piece of the later table first, then the larger piece. In the root every unit
+ * is whole, or in halves if it may not be whole. The caps are 1.0, 1.05 ...
+ * times the mean output of the root. If a unit can be neither whole nor halved,
+ * no root is made. */
 static void open_beam(struct beam *beam)
 {
     struct node *root = ARENA_NEW(beam->arena, struct node, 1);
@@ -172,9 +175,9 @@ static void open_beam(struct beam *beam)
     beam->n_children = 1;
 }
 
-/* Derives the order of a child's pieces from its parent's order: removes the
- * piece that was halved and inserts its two halves. Sorting each child took a
- * quarter of the search time. */
+/* Derives the order of a child's pieces from the order of its parent: removes
+ * the piece that was halved and inserts its two halves. Sorting each child
+ * instead took a quarter of the search time. */
 static void rank_child(const struct beam *beam, struct node *child,
                        const struct node *parent, uint32_t halved)
 {
@@ -202,9 +205,10 @@ static void rank_child(const struct beam *beam, struct node *child,
         child->ranked[n++] = half;
 }
 
-/* Adds the child of a node that has piece `at` halved. Two children with the
- * same set, reached by halving in a different order, cost the same. They are
- * priced once, but both take a place in the beam, as published. */
+/* Adds the child of a node in which the piece at position `pos` is halved. Two
+ * children may have the same set of pieces, reached by halving in a different
+ * order. They cost the same and are priced once, but both take a place in the
+ * beam, as in the published search. */
 static void add_child(struct beam *beam, const struct node *node, uint32_t pos)
 {
     struct node *child = &beam->children[beam->n_children];
@@ -221,8 +225,9 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t pos)
     beam->n_children++;
 }
 
-/* Adds the children of a node, in the order of its pieces. Halves its largest
- * pieces and those with the largest standalone cost. */
+/* Adds the children of a node, in the order of the node's pieces. Each child
+ * halves one of the largest pieces, or one of the pieces with the largest
+ * standalone cost. */
 static void add_children(struct beam *beam, const struct node *node)
 {
     struct ranked *keys = ARENA_NEW(beam->arena, struct ranked, node->n);
@@ -259,9 +264,9 @@ static void price_child(void *ctx, size_t i, unsigned thread)
     greedy_place(greedy, child->ranked, child->n, &child->found);
 }
 
-/* Returns whether result `a` comes before result `b`: it has the lower capped
- * total. Results without a capped plan come last, sorted by their uncapped
- * total. */
+/* Returns whether result `a` comes before result `b`. The result with the lower
+ * capped total comes first. Results without a capped plan come last, sorted by
+ * their uncapped total. */
 static bool goes_before(const struct greedy_found *a,
                         const struct greedy_found *b)
 {
@@ -270,8 +275,8 @@ static bool goes_before(const struct greedy_found *a,
     return a->capped_ms < b->capped_ms;
 }
 
-/* Makes the best children the next nodes and keeps the best child found so far.
- * Earlier children win ties. */
+/* Makes the best children the nodes of the next round, and keeps the best child
+ * found so far. If children cost the same, the earlier child is preferred. */
 static void select_nodes(struct beam *beam)
 {
     beam->n_nodes = 0;
@@ -354,9 +359,9 @@ uint64_t published_join(struct snapshot *found,
 }
 
 /* Joins pieces of a table on one device if their widths differ. If the plan
- * then costs more than the published one, pieces are swapped until it does not.
- * If the cost does not come within MATCHED_FRAC of the published cost, the plan
- * stays as it was. */
+ * then costs more than the published plan, pieces are swapped until it costs no
+ * more. If the cost does not come within MATCHED_FRAC of the published cost,
+ * the plan is left unchanged. */
 static int join_uneven(struct plan *plan, const struct oracle *oracle,
                        const struct search_space *space, struct snapshot *found,
                        struct arena *arena, struct err *err)

@@ -12,30 +12,33 @@
 #include <math.h>
 #include <string.h>
 
-/* First temperature of a cycle, as a fraction of the total. It is low because
- * the current plan was good. It falls by REHEATING with each cycle and starts
- * again after N_REHEATINGS cycles. */
+/* Temperature at which a cycle begins, as a fraction of the total. It is low
+ * because the current plan was good. It falls by the factor REHEATING from
+ * cycle to cycle and starts again at HOT_FRAC after N_REHEATINGS cycles. */
 #define HOT_FRAC 0.01
 #define REHEATING 0.5
 #define N_REHEATINGS 3
-/* Fraction of the requested effort that all cycles together take, number of
- * cycles, and number of cycles after which the migration limits repeat. */
+/* The first constant is the fraction of the requested effort that all cycles
+ * together take. The second is the number of cycles. The third is the number of
+ * cycles after which the migration limits repeat. */
 #define EFFORT_FRAC 0.8
 #define N_CYCLES 12
 #define N_OFFSETS 4
 /* Smallest relative gain that is worth any migration. */
 #define WORTH_FRAC 1e-4
-/* Thresholds of the stop rule if no effort is given. Annealing ends if even the
- * assignment with the least migration is within WIDE_GAP of the lower bound,
- * and the last two cycles gained less than LITTLE_GAIN on the whole front. So
- * the end does not depend on the migration limit. */
+/* Thresholds of the rule that stops the annealing if no effort is given. Two
+ * conditions must hold. Even the assignment with the least migration is within
+ * WIDE_GAP of the lower bound. The last two cycles gained less than LITTLE_GAIN
+ * on the whole front. Both conditions are about the whole front, so the end of
+ * the annealing does not depend on the migration limit. */
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
 
-/* --- offers to the front --- */
+/* --- offering assignments to the front --- */
 
 /* Returns the step time of an assignment. It is at least the time that the host
- * needs to queue a step. Below that time migration makes no step shorter. */
+ * needs to queue a step, because migration cannot make a step shorter than
+ * that. */
 static double queued_total(const struct assignment *assignment)
 {
     return oracle_queued_ms(assignment->space->oracle,
@@ -66,11 +69,11 @@ bool replan_offer_assignment(struct replan *replan)
     return true;
 }
 
-/* --- towards the current plan --- */
+/* --- moving units back to the current plan --- */
 
-/* Prices the move of a unit back to its place in the current plan, in ms per
- * byte of migration saved. Returns false if the move saves no bytes or adds to
- * the excess. */
+/* Sets *price to the cost of moving a unit back to its place in the current
+ * plan, in ms per byte of migration saved. Returns false if the move saves no
+ * bytes or adds to the excess. */
 static bool price_way(struct replan *replan, uint32_t unit, double *price)
 {
     struct evaluator *evaluator = &replan->evaluator;
@@ -92,8 +95,8 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
     return true;
 }
 
-/* Moves units back to their places in the current plan: each time the cheaper
- * half of the units that can move back, until no unit can. */
+/* Moves units back to their places in the current plan. Each round moves the
+ * cheaper half of the units that can move back, until no unit can. */
 void replan_lessen(struct replan *replan)
 {
     struct ranked *moved = mem_alloc(replan->space.n_units, sizeof(*moved));
@@ -120,8 +123,9 @@ void replan_lessen(struct replan *replan)
     mem_free(moved);
 }
 
-/* Offers a snapshot to the front. If the front takes it, offers the assignments
- * on its way to the current plan as well. */
+/* Offers a snapshot to the front. If the front accepts it, its units are moved
+ * back towards the current plan, and each assignment on this way is offered,
+ * too. */
 static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
     snapshot_load(snapshot, &replan->evaluator.assignment);
@@ -131,9 +135,9 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
 
 /* --- stop rule --- */
 
-/* Returns whether no plan can cost less than the plan that the limit selects:
- * its total has reached the lower bound or the time that the host needs to
- * queue a step. */
+/* Returns whether no plan can cost less than the plan that the migration limit
+ * selects. This holds if the total of the plan has reached the lower bound or
+ * the time that the host needs to queue a step. */
 static bool is_at_bound(const struct replan *replan)
 {
     const struct step *step = replan->space.oracle->step;
@@ -145,9 +149,10 @@ static bool is_at_bound(const struct replan *replan)
 }
 
 /* Returns whether another cycle is not worth its time. gains[] holds the gains
- * of the last two cycles, the latest last. At the lower bound only less
- * migration remains to be found. Under a limit nobody asks for that. Without a
- * limit the search ends with the first cycle that gains nothing. */
+ * of the last two cycles, the latest last. If the total is at the lower bound,
+ * only less migration remains to be found. If there is a migration limit,
+ * nobody asks for less migration than that. If there is no limit, the search
+ * ends with the first cycle that gains nothing. */
 static bool is_enough(const struct replan *replan, const double gains[2])
 {
     const struct front *front = &replan->front;
@@ -161,8 +166,8 @@ static bool is_enough(const struct replan *replan, const double gains[2])
 }
 
 /* Returns whether a replicated unit costs less in another sharding. Each GPU
- * holds the whole unit, so no sharding of it causes migration. Changes are
- * tried on the loaded assignment. */
+ * holds the whole unit, so no sharding of the unit causes migration. Changes
+ * are tried on the loaded assignment. */
 static bool gains_in_sharding(struct replan *replan, uint32_t unit)
 {
     struct evaluator *evaluator = &replan->evaluator;
@@ -186,9 +191,10 @@ static bool gains_in_sharding(struct replan *replan, uint32_t unit)
     return gains;
 }
 
-/* Returns whether the current plan is the only one without migration: all
- * tables have a place and a sharding that is still allowed, no table has new
- * rows, and no replica would cost less in another sharding. */
+/* Returns whether the current plan is the only plan without migration. This
+ * holds under three conditions. All tables have a place and a sharding that is
+ * still allowed. No table has new rows. No replica would cost less in another
+ * sharding. */
 static bool only_stands(struct replan *replan)
 {
     const struct search_space *space = &replan->space;
@@ -219,7 +225,8 @@ static bool only_stands(struct replan *replan)
 }
 
 /* Returns whether the current plan, which is loaded, is the answer before any
- * search: no plan costs less, or no other plan migrates as little. */
+ * search. This holds if no plan costs less, or if no other plan migrates as
+ * little. */
 static bool stands_as_answer(struct replan *replan)
 {
     const uint64_t moved_bytes = replan->report->standing.moved_bytes;
@@ -246,9 +253,10 @@ static bool goes_on(void *ctx, uint64_t n_done)
 }
 
 /* Returns the migration limit of a chain in a cycle. The first chain has no
- * limit. The limits of the other chains fall by halves, from the migration of
- * the cheapest assignment to the least necessary migration. They are a little
- * lower in each cycle. The last chain searches for the least migration. */
+ * limit. The limit of the second chain is the migration of the cheapest
+ * assignment. From chain to chain the limit then falls half of the way to the
+ * least necessary migration. All limits are a little lower in each cycle. The
+ * last chain searches for the least migration. */
 static uint64_t limit_of(const struct replan *replan, unsigned chain,
                          unsigned cycle)
 {
@@ -269,9 +277,9 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
     return least + (uint64_t)(exp2(-halvings) * (double)(last - least));
 }
 
-/* Returns the start of a chain: the cheapest assignment within the limit. If no
- * assignment is within it, the start is in turn the current plan and the
- * assignment with the least migration. */
+/* Returns the start of a chain: the cheapest assignment within the migration
+ * limit. If no assignment is within the limit, the current plan and the
+ * assignment with the least migration are used in turn. */
 static const struct snapshot *start_of(const struct replan *replan,
                                        uint64_t limit_bytes, unsigned cycle)
 {
@@ -283,8 +291,9 @@ static const struct snapshot *start_of(const struct replan *replan,
     return front->n && cycle % 2 ? &front->points[0] : &replan->nearest;
 }
 
-/* Anneals all chains in cycles. Each chain has a migration limit of its own and
- * starts from the best assignment within it that any chain has found so far. */
+/* Anneals all chains in cycles. Each chain has its own migration limit. It
+ * starts from the best assignment within this limit that any chain has found so
+ * far. */
 static void anneal(struct replan *replan)
 {
     uint64_t effort = temper_effort(replan->options->effort);
@@ -320,9 +329,10 @@ static void anneal(struct replan *replan)
 
 /* --- refusal: no plan within the migration limit --- */
 
-/* Reports that the limit is too small: the limit, the least migration found,
- * and the causes of that migration. Causes are rows that are cut into other
- * blocks or over other ranks, and GPUs that are gone. */
+/* Reports that the migration limit is too small. The report contains the limit,
+ * the least migration found, and the causes of that migration. There are two
+ * causes: rows that are cut into other blocks or over other ranks, and GPUs
+ * that no longer exist. */
 static int refuse(struct replan *replan, struct err *err)
 {
     const struct problem *problem = replan->space.problem;
@@ -372,8 +382,8 @@ static int refuse(struct replan *replan, struct err *err)
 
 /* --- the complete search --- */
 
-/* Offers the plan of search_full, first as it is, then with its GPUs renamed so
- * that little migrates. */
+/* Offers the plan of search_full twice: first as it is, and then with its GPUs
+ * renamed so that little migrates. */
 static void offer_free(struct replan *replan, const struct plan *found)
 {
     struct search_space space = replan->space;
@@ -390,15 +400,15 @@ static void offer_free(struct replan *replan, const struct plan *found)
     snapshot_release(&assignment);
 }
 
-/* Searches for plans. If neither search_full nor re-planning finds one, the
- * error is the one that search_full has set. */
+/* Searches for plans. If neither search_full nor re-planning finds a plan, the
+ * error of search_full is returned. */
 static int find(struct replan *replan, struct err *err)
 {
     const struct assignment *assignment = &replan->evaluator.assignment;
     struct plan found = {.problem = *replan->space.problem};
     struct search_options options = *replan->options;
 
-    options.simplest_frac = 0; /* applied to the final plan only */
+    options.simplest_frac = 0; /* used for the final plan only */
     carry_over(&replan->nearest, &replan->space);
     assignment_init(&replan->current.nearest, &replan->space);
     snapshot_load(&replan->nearest, &replan->current.nearest);
@@ -426,7 +436,7 @@ static int find(struct replan *replan, struct err *err)
     return 0;
 }
 
-/* Writes the plan of the front that the limit selects. */
+/* Writes the plan that the migration limit selects from the front. */
 static int write_plan(struct replan *replan, struct arena *arena,
                       struct err *err)
 {
@@ -452,8 +462,7 @@ static int write_plan(struct replan *replan, struct arena *arena,
                                                       : replan->limit_bytes);
     snapshot_to_plan(&found, &replan->space, plan, arena);
     snapshot_release(&found);
-    plan_join_columns(plan, false,
-                      arena); /* some pieces that touch may remain */
+    plan_join_columns(plan, false, arena); /* pieces that touch may remain */
     if (!strcmp(plan->stopped, "budget") && is_at_bound(replan))
         plan->stopped = "done";
     plan->search = "replan";
@@ -463,7 +472,8 @@ static int write_plan(struct replan *replan, struct arena *arena,
     return 0;
 }
 
-/* Searches with the memory reserves that the problem has at present. */
+/* Searches with the memory reserves that the problem has when this function is
+ * called. */
 static int search(struct replan *replan, struct arena *arena, struct err *err)
 {
     const struct problem *problem = &replan->plan->problem;
@@ -490,8 +500,8 @@ out:
     return rc;
 }
 
-/* Lowers the reserve of each GPU to the memory that these pieces leave free.
- * Returns whether any reserve has become smaller. */
+/* Lowers the reserve of each GPU to the memory that the given shards leave
+ * free. Returns whether any reserve has become smaller. */
 static bool relax(struct problem *problem, const struct shard *shards, size_t n,
                   struct arena *arena)
 {
@@ -541,7 +551,7 @@ int search_replan(struct plan *plan, const struct plan *from,
     if (rc && err->code == ERR_NO_PLAN && limit_bytes == NO_MOVE_LIMIT &&
         relax(problem, current->shards, current->n_shards, arena))
         rc = search(&replan, arena, err);
-    /* A smaller reserve applies only if the final plan needs it. */
+    /* Keep a smaller reserve only if the final plan needs it. */
     problem->cluster.reserve_bytes = asked;
     if (rc)
         return -1;

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* Largest number of column ranges of a grid. */
+/* Maximum number of column ranges of a grid. */
 #define MAX_RANGES 16
 
-/* Returns whether a cut of rows into n blocks may pay. The cut costs at least n
- * times as much as this block and takes at least as many bytes as two halves.
- */
+/* Returns whether a cut of rows into n blocks may pay. The cost of the cut is
+ * at least n times the cost of the given block. Its bytes are at least the
+ * bytes of two halves of the table. */
 static bool cut_may_pay(struct listing *listing, uint32_t u,
                         const struct piece_type *block, uint32_t n)
 {
@@ -37,9 +37,9 @@ static bool cut_may_pay(struct listing *listing, uint32_t u,
 }
 
 /* Lists the piece types of n row blocks of equal size. Blocks with about the
- * same number of lookups share a piece type, so that there are few types. Its
- * price is the price of a block with about the mean number of lookups. Its
- * bytes are the bytes of the block with the most. */
+ * same number of lookups share a piece type, so that there are few types. The
+ * price of a type is the price of a block with about the mean number of
+ * lookups. The bytes of a type are the largest bytes of its blocks. */
 static void add_blocks(struct listing *listing, struct piece_type type,
                        uint8_t *types_of_blocks, uint32_t n)
 {
@@ -86,9 +86,9 @@ static void add_block(struct listing *listing, const struct sharding *cut,
     listing_add_type(listing, type);
 }
 
-/* Lists the piece types of a cut if the unit already has a cut into the same
- * blocks that differs only in its column ranges or its host. Copies the block
- * types of that cut. Returns false if there is no such cut. */
+/* Copies the piece types for a cut if the unit already has a cut into the same
+ * blocks. The two cuts may differ only in their column ranges or their host.
+ * Returns false if there is no other cut to copy from. */
 static bool add_alike(struct listing *listing, struct sharding *cut,
                       struct piece_type type)
 {
@@ -117,11 +117,11 @@ static bool add_alike(struct listing *listing, struct sharding *cut,
 }
 
 /* Cuts rows as TorchRec does: into blocks of ceil(rows / ways). The last block
- * is shorter; with more ways than blocks, the last blocks are empty. Empty
- * blocks are listed only if the oracle prices them. If a cut over the first
- * host has the same blocks as a cut over all ranks, the oracle takes it for the
- * latter; so it may fill only the other hosts. All column ranges of one block
- * cost the same. */
+ * is shorter. If there are more ways than blocks, the last blocks are empty.
+ * Empty blocks are listed only if the oracle prices them. A cut over the first
+ * host may have the same blocks as a cut over all ranks. The oracle then takes
+ * it for a cut over all ranks, so such a cut may fill only the other hosts. All
+ * column ranges of one block cost the same. */
 static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
@@ -172,9 +172,10 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
     listing_add_sharding(listing, cut);
 }
 
-/* Lists the row blocks of the current plan. Each block is a piece type of its
- * own, as no two blocks need to be alike. These blocks can stay without
- * migration. The equal blocks of a table that has grown cannot. */
+/* Lists the row blocks of the current plan. Each block has its own piece type,
+ * because the blocks may all be different. These blocks can stay without
+ * migration. If the table has grown, a cut into equal blocks cannot stay
+ * without migration. */
 static void add_standing_cut(struct listing *listing, uint32_t unit)
 {
     const struct search_space *space = listing->space;
@@ -204,9 +205,10 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
     listing_add_sharding(listing, cut);
 }
 
-/* Returns whether any cut of rows into this number of column ranges may pay, by
- * an oracle that knows hot rows. One block with all rows costs no more than all
- * blocks of a cut together. */
+/* Returns whether any cut of rows into this number of column ranges may pay.
+ * The test is made only for an oracle that knows hot rows (prices_even_rows is
+ * false). It uses one block with all rows, because this block costs no more
+ * than all blocks of a cut together. */
 static bool rows_may_pay(struct listing *listing, uint32_t unit,
                          uint32_t n_ranges)
 {
@@ -222,9 +224,10 @@ static bool rows_may_pay(struct listing *listing, uint32_t unit,
 }
 
 /* Lists cuts of rows over all devices, over the devices of one host, and over 2
- * to 8, 12, 16 ... devices. A grid has at most as many column ranges as the
- * pieces of a block have devices. A grid over the ranks of a single host is
- * listed only for tables that must be cut as a grid. */
+ * to 8, 12, 16 ... devices. The number of column ranges of a grid is at most
+ * the number of devices that the pieces of one block may use. A grid over the
+ * ranks of a single host is listed only for tables that must be cut as a
+ * grid. */
 static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
 {
     const struct search_space *space = listing->space;

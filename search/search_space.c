@@ -14,20 +14,22 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* Number of widths of a unit: one for each device, within 1 to 16 times
- * MAX_WIDTH_STEPS. Long lists get fewer: about TOTAL_WIDTH_STEPS / units, but
- * at least MIN_WIDTH_STEPS. */
+/* Number of widths of a unit. There is one width for each device, but at least
+ * MAX_WIDTH_STEPS and at most 16 times MAX_WIDTH_STEPS. Units of long lists get
+ * fewer widths: about TOTAL_WIDTH_STEPS / units, but at least
+ * MIN_WIDTH_STEPS. */
 #define MAX_WIDTH_STEPS 64
 #define MIN_WIDTH_STEPS 8
 #define TOTAL_WIDTH_STEPS 65536
-/* Number of piece types among the blocks of one row cut: MAX_SORTS at most.
- * Long lists get fewer: about TOTAL_SORTS / units, but at least MIN_SORTS. */
+/* Maximum number of piece types among the blocks of one row cut. Units of long
+ * lists get fewer types than MAX_SORTS: about TOTAL_SORTS / units, but at least
+ * MIN_SORTS. */
 #define MAX_SORTS 64
 #define MIN_SORTS 4
 #define TOTAL_SORTS 16384
-/* Units of a short list, at most. */
+/* Maximum number of units of a short list. */
 #define MOST_OF_SHORT 256
-/* Runs in which the units are listed, at most. */
+/* Maximum number of runs into which the units are divided for listing. */
 #define MOST_RUNS 256
 
 struct shard space_shard(const struct search_space *space,
@@ -42,9 +44,9 @@ struct shard space_shard(const struct search_space *space,
 }
 
 /* Returns the standalone cost in ms of a device whose pieces add up to
- * `vector`. It is the sum of the oracle's terms, which is the cost in an
- * additive plan. If the oracle has no terms, it is the compute alone:
- * communication then depends on all devices and is left out. */
+ * `vector`. It is the sum of the oracle's terms, which is the cost of the
+ * device in an additive plan. If the oracle has no terms, it is the compute
+ * alone. Communication then depends on all devices and is left out. */
 double space_standalone_ms(const struct oracle *oracle, const double *vector)
 {
     double terms_ms[ORACLE_MAX_TERMS], compute_ms;
@@ -57,8 +59,8 @@ double space_standalone_ms(const struct oracle *oracle, const double *vector)
     return compute_ms;
 }
 
-/* Returns the reason why a unit has no sharding, as the end of a message. The
- * text is empty if no shard kind is allowed at all. */
+/* Returns the reason why a unit has no sharding, for the end of a message. The
+ * text is empty if no shard kind is allowed for the unit. */
 static const char *why_nowhere(const struct search_space *space,
                                const struct unit *unit, struct arena *arena)
 {
@@ -81,8 +83,9 @@ static const char *why_nowhere(const struct search_space *space,
                     space->n_devices == 1 ? "" : "s");
 }
 
-/* Fails if a unit has no sharding or a piece type has no finite cost. A cost
- * that is not finite would win or lose silently later. */
+/* Returns an error if a unit has no sharding or a piece type has no finite
+ * cost. Without this check, a cost that is not finite would later win or lose
+ * every comparison without a message. */
 static int check(const struct search_space *space, struct err *err)
 {
     for (uint32_t u = 0; u < space->n_units; u++)
@@ -109,11 +112,11 @@ static uint32_t share_of(uint32_t total, uint32_t n, uint32_t least,
     return (uint32_t)max_u64(least, min_u64(total / (n + 1), most));
 }
 
-/* Runs of units that are being listed, and the progress. */
+/* The runs of units that are being listed, and the progress of the listing. */
 struct setup {
     struct listing *runs;
     struct progress progress;
-    atomic_uint n_listed; /* units listed so far */
+    atomic_uint n_listed; /* number of units listed so far */
 };
 
 static void list_run(void *ctx, size_t i, unsigned thread)
@@ -123,11 +126,12 @@ static void list_run(void *ctx, size_t i, unsigned thread)
 
     listing_fill(run);
     setup->n_listed += run->end - run->begin;
-    if (!thread) /* only the calling thread reports */
+    if (!thread) /* only the calling thread reports progress */
         progress_update(&setup->progress, setup->n_listed);
 }
 
-/* Lists all units in runs that share no state, then puts the runs together. */
+/* Lists all units, divided into runs that share no state. Then puts the lists
+ * of all runs together. */
 static void list_all(struct search_space *space, struct pool *pool,
                      double end_ms)
 {
@@ -161,9 +165,10 @@ static void list_all(struct search_space *space, struct pool *pool,
     mem_free(setup.runs);
 }
 
-/* Units of long lists have coarser width steps and fewer piece types of row
- * blocks. So all widths of all tables are few enough to be priced one by one.
- * The order of the list decides nothing here. */
+/* Lists the units of a problem and prices their pieces. In long lists, units
+ * have coarser width steps and fewer piece types of row blocks. So the number
+ * of widths of all tables is small enough to price each width. The result does
+ * not depend on the order of the list. */
 int space_init(struct search_space *space, const struct problem *problem,
                const struct oracle *oracle, const struct current_plan *current,
                const struct search_options *options, struct arena *arena,
@@ -196,7 +201,7 @@ uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
 {
     const struct unit *entry = &space->units[unit];
 
-    assert(width); /* at most the columns of the whole unit */
+    assert(width); /* width is at most the number of columns of the unit */
     return width % entry->width_step
                ? NO_TYPE
                : unit_type_of_steps(entry, width / entry->width_step);
@@ -205,7 +210,7 @@ uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
 void type_place_block(struct shard *shard, const struct piece_type *type,
                       uint32_t range, uint32_t block)
 {
-    /* rows of every block of the cut except the last one */
+    /* number of rows of every block of the cut except the last block */
     const uint64_t n_rows =
         type->block ? type->row_begin / type->block : type->n_rows;
 
@@ -216,9 +221,14 @@ void type_place_block(struct shard *shard, const struct piece_type *type,
     shard->row_end = shard->row_begin + type->n_rows;
 }
 
-/* False for three sorts of pieces: replicas, which stand on every device;
- * pieces of pinned units; row blocks that the oracle ties to ranks or to a
- * host, which move with all other blocks of their cut or not at all. */
+/*
+ * Returns whether a piece of this type may move. Three kinds of pieces may not:
+ *
+ *    - replicas, because they stand on every device
+ *    - pieces of pinned units
+ *    - row blocks that the oracle ties to ranks or to a host, because all
+ * blocks of a cut would have to move together
+ */
 bool space_can_move(const struct search_space *space, uint32_t type)
 {
     const struct piece_type *p = &space->types[type];
@@ -227,7 +237,7 @@ bool space_can_move(const struct search_space *space, uint32_t type)
            (space->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind));
 }
 
-/* --- drawing shardings, and their pieces --- */
+/* --- drawing shardings and their pieces at random --- */
 
 const struct sharding *sharding_draw(const struct search_space *space,
                                      uint32_t unit, struct rng *rng)

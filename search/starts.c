@@ -10,31 +10,34 @@
 #include <math.h>
 #include <string.h>
 
-/* Largest number of pieces of a starting point in excess of one per unit,
- * unless memory alone decides. More pieces make long plans: 5,000 tables cut
- * over 1,024 devices had 40 million. */
+/* Maximum number of pieces of a starting point beyond one piece per unit. The
+ * limit does not hold if memory alone decides. More pieces make long plans:
+ * 5,000 tables cut over 1,024 devices had 40 million pieces. */
 #define MOST_MORE (1u << 15)
-/* Number of prices of a piece that are tried to keep the number of pieces below
- * that limit. Each price is four times the one before. */
+/* Number of prices per piece that are tried to keep the number of pieces below
+ * the limit MOST_MORE. Each price is four times the price before. */
 #define N_BRACKETS 12
-/* Largest standalone cost of a piece, as a fraction of the mean load. */
+/* Largest standalone costs of a piece that are tried, as fractions of the mean
+ * load. */
 static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
                                     0.3,      0.2, 0.15, 0.1,  0.05};
-/* Prices of a byte, as multiples of (least load of all tables / least bytes of
- * all tables). The memory of the devices is not part of the price: it does not
- * matter as long as it is sufficient. */
+/* Prices of a byte that are tried, as multiples of (least load of all tables /
+ * least bytes of all tables). The memory of the devices is not part of the
+ * price, because it does not matter as long as it is sufficient. */
 static const double memory_fracs[] = {0,   0.001, 0.003, 0.01, 0.03,
                                       0.1, 0.3,   1,     10};
 
-/* Fractions of a replica's standalone cost that count. The other fractions are
- * tried only if the first one finds an assignment that fits at some price. */
+/* Fractions of the standalone cost of a replica that count as its cost. The
+ * second and third fraction are tried only if the first finds an assignment
+ * that fits the memory at some price. */
 static const double replica_fracs[] = {1, 0.5, LEAST_REPLICA_FRAC};
 
 #define N_REPLICA_FRACS (sizeof replica_fracs / sizeof *replica_fracs)
 #define N_PEAKS (sizeof peak_fracs / sizeof *peak_fracs)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
-/* Badness of a barred sharding: worse than any sharding that is too large. */
+/* Badness of a sharding of a barred kind. It is larger than the badness of any
+ * sharding that is too large. */
 #define BARRED 1e30
 
 /* --- one sharding per unit --- */
@@ -44,12 +47,13 @@ static const double replica_fracs[] = {1, 0.5, LEAST_REPLICA_FRAC};
  *
  *    load_ms + bytes x ms_per_byte + pieces x ms_per_piece
  *
- * among those whose pieces take at most peak_ms and peak_bytes. If no sharding
- * does, it gets the one that exceeds these limits the least.
+ * among the shardings whose pieces take at most peak_ms and peak_bytes. If no
+ * sharding keeps these limits, the unit gets the sharding that exceeds them
+ * least.
  */
 
-/* Returns the factor by which the pieces of a sharding exceed their limits; 1
- * if they keep them. */
+/* Returns the factor by which the pieces of a sharding exceed their limits.
+ * Returns 1 if they keep the limits. */
 static double badness(const struct sharding *sharding, const struct view *view)
 {
     const double ms = sharding->peak_ms / view->peak_ms;
@@ -72,10 +76,10 @@ static double price_of(const struct sharding *sharding, const struct view *view)
 }
 
 /* Chooses a sharding for each unit at the prices of the view. Sets
- * shardings[n_units], indices into the shardings of each unit, and returns the
- * number of pieces. The price decides between shardings that exceed the limits
- * by the same factor or keep them. So a table that no sharding cuts small
- * enough is still cut as small as possible. */
+ * shardings[n_units], which holds an index into the shardings of each unit.
+ * Returns the number of pieces. Shardings are compared by their badness first
+ * and by price second. So a table that no sharding cuts small enough is still
+ * cut as small as possible. */
 static uint64_t choose_at_price(uint32_t *shardings,
                                 const struct search_space *space,
                                 const struct view *view)
@@ -102,10 +106,10 @@ static uint64_t choose_at_price(uint32_t *shardings,
     return n_pieces;
 }
 
-/* Adds pieces again after the price of a piece has reduced them. more[] holds
- * the shardings at the next lower price. Units change to these, those with the
- * largest saving per added piece first, until there would be more than `most`
- * pieces. */
+/* Adds pieces again after a price per piece has reduced their number. more[]
+ * holds the shardings at the next lower price. Units change to the shardings in
+ * more[], beginning with the units that save the most per added piece. This
+ * ends before there are more than `most` pieces. */
 static void add_pieces(uint32_t *shardings, const uint32_t *more,
                        uint64_t n_pieces, uint64_t most,
                        const struct search_space *space,
@@ -137,10 +141,10 @@ static void add_pieces(uint32_t *shardings, const uint32_t *more,
     mem_free(order);
 }
 
-/* Chooses a sharding for each unit, with few pieces. If the view leads to too
- * many pieces, a piece gets a price, and the pieces that save the most are
- * added again. Returns false if no price helps, because every piece is needed.
- */
+/* Chooses a sharding for each unit, with a limited number of pieces. If the
+ * view leads to too many pieces, each piece gets a price. Then the pieces that
+ * save the most are added again. Returns false if no price reduces the number
+ * of pieces enough, because every piece is needed. */
 static bool choose_shardings(uint32_t *shardings,
                              const struct search_space *space,
                              struct view *view)
@@ -161,7 +165,7 @@ static bool choose_shardings(uint32_t *shardings,
     return n_pieces <= most;
 }
 
-/* Returns the least bytes that all units may take, and sets *all_ms to the
+/* Returns the least bytes that all units together may take. Sets *all_ms to the
  * least load that they may cause. */
 static double find_least(double *all_ms, const struct search_space *space)
 {
@@ -182,41 +186,44 @@ static double find_least(double *all_ms, const struct search_space *space)
     return all_bytes;
 }
 
-/* --- several views --- */
+/* --- trying several views --- */
 
-/* Family of starting points: some kinds of shardings are barred, and the memory
- * is reduced. */
+/* Family of starting points. Some kinds of shardings are barred in the whole
+ * family, and the memory is reduced. */
 struct family {
-    unsigned barred; /* as in struct view */
+    unsigned barred; /* barred kinds, as in struct view */
     double room_frac;
-    unsigned slot; /* index of the start that the best member may fill */
+    /* index of the start that the best member of the family may fill */
+    unsigned slot;
 };
 
-/*
- * Time, memory or memory for replicas may be scarce for a list, and the scarce
- * resource decides how its tables are cut. So the builder (search/builder.h)
- * runs with a grid of views: the largest cost of a piece, the price of a byte
- * and the fraction of a replica that counts. The chains begin at the best
- * result. Views that choose the same shardings are built once. Bytes get no
- * price if all pieces fit anyway.
- */
+/* A batch of views. Different resources may be scarce for a list of tables:
+ * time, memory, or memory for replicas. The scarce resource decides how the
+ * tables should be cut. So the builder (search/builder.h) is run with a grid of
+ * views. The grid has three axes: the largest cost of a piece, the price of a
+ * byte, and the fraction of a replica's cost that counts. The chains begin at
+ * the best result. If several views choose the same shardings, the assignment
+ * is built only once. If all pieces fit the memory anyway, bytes get no
+ * price. */
 struct batch {
     const struct search_space *space;
-    struct view view; /* without peak_ms */
-    uint32_t *
-        shardings[N_PEAKS]; /* [n_units] each: shardings of the views in hand */
-    /* Whether the views in hand choose few enough pieces. */
+    struct view view; /* view without peak_ms */
+    /* [n_units] each: shardings of the views that are being built */
+    uint32_t *shardings[N_PEAKS];
+    /* Whether each view that is being built chooses few enough pieces. */
     bool are_few[N_PEAKS];
-    bool is_short; /* whether a view in hand is short of memory */
+    bool is_short; /* whether a view that is being built is short of memory */
     struct built {
         uint64_t hash; /* hash of the shardings */
-        uint64_t work; /* work of building them, counted once */
-        /* Whether at least one attempt was short of memory. */
+        uint64_t work; /* work of building the assignment, counted once */
+        /* Whether the memory was too small in at least one attempt. */
         bool is_short;
-        const struct built
-            *like; /* first entry with these shardings; it is built */
-        struct snapshot snapshot; /* empty if none was found, or if not built */
-    } all[N_REPLICA_FRACS * N_PRICES * N_PEAKS], *in_hand; /* [N_PEAKS] */
+        /* first entry with the same shardings; only that entry is built */
+        const struct built *like;
+        /* empty if no assignment was found or none was built */
+        struct snapshot snapshot;
+        /* [N_PEAKS]: entries that are being built */
+    } all[N_REPLICA_FRACS * N_PRICES * N_PEAKS], *in_hand;
 };
 
 /* Chooses the shardings of one view. */
@@ -233,9 +240,9 @@ static void choose_one(void *ctx, size_t i, unsigned thread)
         hash_bytes(batch->shardings[i], space->n_units * sizeof(uint32_t), 0);
 }
 
-/* Builds one view and prices the assignment as comm does, on the same thread.
- * Views that choose the same shardings would build the same assignment, so only
- * the first of them is built. */
+/* Builds the assignment of one view and prices it as comm does, on the same
+ * thread. Views that choose the same shardings would build the same assignment.
+ * So only the first of these views is built. */
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
@@ -250,8 +257,9 @@ static void build_one(void *ctx, size_t i, unsigned thread)
         snapshot_price(&built->snapshot, batch->space);
 }
 
-/* Keeps a snapshot among the best n. It replaces the most expensive one, or an
- * empty one, if it costs less than that one and none has the same total. */
+/* Keeps a snapshot among the best n snapshots. It replaces the most expensive
+ * snapshot or an empty one. It is not kept if it is not cheaper than the most
+ * expensive snapshot, or if another snapshot has the same total. */
 static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
 {
     unsigned place = 0;
@@ -266,8 +274,9 @@ static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
         snapshot_copy(&best[place], next);
 }
 
-/* Builds the views in hand and keeps the n cheapest results in best[]. Returns
- * the work of building them. */
+/* Builds the views that differ only in the largest cost of a piece (in_hand).
+ * Keeps the n cheapest results in best[]. Returns the work spent on
+ * building. */
 static uint64_t build_batch(struct batch *batch, struct pool *pool,
                             struct snapshot *best, unsigned n,
                             uint64_t *n_priced)
@@ -297,7 +306,7 @@ static uint64_t build_batch(struct batch *batch, struct pool *pool,
     return work;
 }
 
-/* Builds the views of a family and keeps the n cheapest results in best[].
+/* Builds all views of a family and keeps the n cheapest results in best[].
  * Returns the number of assignments priced. */
 static uint64_t find_of_family(struct snapshot *best, unsigned n,
                                const struct search_space *space,
@@ -311,9 +320,9 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
                                           (double)space->most_room_bytes),
                  .room_frac = family->room_frac,
                  .barred = barred}};
-    /* The mean of the least loads is the least possible total, so the largest
-     * load of a piece is a fraction of that mean. The price of a byte is
-     * relative to the least bytes. */
+    /* The least possible total is the mean of the least loads. So the largest
+     * load of a piece is given as a fraction of this mean. The price of a byte
+     * is relative to the least bytes. */
     const double least_bytes = find_least(&batch.view.all_ms, space);
     const size_t n_fracs =
         barred & 1U << SHARDING_REPLICA ? 1 : N_REPLICA_FRACS;
@@ -333,7 +342,7 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             memory_fracs[i % N_PRICES] * batch.view.all_ms / (least_bytes + 1);
         batch.in_hand = &batch.all[i * N_PEAKS];
         work += build_batch(&batch, pool, best, n, &n_priced);
-        if (!batch.is_short) /* bytes need no price */
+        if (!batch.is_short) /* if memory is not short, bytes need no price */
             i = (i / N_PRICES + 1) * N_PRICES - 1;
     }
     arena_release(&arena);

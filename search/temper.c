@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-/* Number of proposals if the user gives no effort: about one second on two
- * cores. */
+/* Number of proposals if the user does not set the effort. They take about one
+ * second on two cores. */
 #define EFFORT 2400000
 
 uint64_t temper_effort(uint64_t asked)
@@ -15,41 +15,45 @@ uint64_t temper_effort(uint64_t asked)
     return asked == SEARCH_EFFORT_AUTO ? EFFORT : asked;
 }
 
-/* Largest number of draws per step: a draw that gives no move is repeated. */
+/* Maximum number of draws per step. If a draw gives no move, it is repeated. */
 #define TRIES 4
-/* Number of changes from which a candidate is tested before it is priced
- * (is_hopeless), and relative tolerance of the test for rounding errors. */
+/* The first constant is a number of changes. Candidates with at least this
+ * number of changes are tested before they are priced (is_hopeless). The second
+ * is the relative tolerance of the test for rounding errors. */
 #define LARGE_CANDIDATE 8
 #define ROUNDING 1e-9
-/* Number of chains that are priced together if comm prices the exchange: its
- * nets take four rows at a time. */
+/* Number of chains that are priced together if comm prices the exchange. The
+ * nets of comm take four rows at a time. */
 #define LOCK_STEP 4
-/* Largest number of steps of a chain between two calls of goes_on, and smallest
- * number of such rounds in a cycle. */
+/* The first constant is the maximum number of steps of a chain between two
+ * calls of goes_on. These steps are a round. The second constant is the minimum
+ * number of rounds in a cycle. */
 #define MAX_ROUND_STEPS 8192
 #define MIN_ROUNDS 16
 /* Temperature at the end of a cycle, as a fraction of the best total. */
 #define COLD_FRAC 0.00005
-/* Temperature of the coldest chain in parallel tempering, as a fraction of the
- * best total, and number of steps between two exchanges. */
+/* The first constant is the temperature of the coldest chain in parallel
+ * tempering, as a fraction of the best total. The second is the number of steps
+ * between two exchanges. */
 #define LOWEST_FRAC 0.0003
 #define EXCHANGE_STEPS 30
 
 /* --- one chain --- */
 
-/* Saves the assignment as the chain's best. It copies all pieces, so it is
- * called only when the chain leaves its best assignment (decide) or when other
- * code needs it (walk_group). */
+/* Saves the assignment as the chain's best. Saving copies all pieces. So this
+ * function is called only when the chain leaves its best assignment (decide),
+ * or when other code needs the best assignment (walk_group). */
 static void save(struct chain *chain)
 {
     snapshot_save(&chain->best, &chain->evaluator.assignment);
     chain->is_saved = true;
 }
 
-/* Returns the imbalance penalty of one device for one term. The slowest device
- * alone sets the total. To lower the total, the other devices must be able to
- * take work from it, so their loads count a little. The penalty is an eighth
- * power: devices near the slowest one count, the others hardly do. */
+/* Returns the imbalance penalty of one device for one term. Only the slowest
+ * device sets the total. To lower the total, other devices must be able to take
+ * work from the slowest device, so their loads count a little. The penalty is
+ * an eighth power, so devices near the slowest device count, and the other
+ * devices hardly do. */
 static double imbalance_ms(const struct imbalance *imbalance,
                            const double *terms_ms)
 {
@@ -106,27 +110,28 @@ static double more_imbalance(const struct chain *chain)
     return sum;
 }
 
-/* Returns the penalty in ms for an excess over the limits. Limits are part of
- * the energy, not walls: a path between two feasible assignments may lead
- * through infeasible ones. The penalty is relative to the best total, so that
- * it is independent of the scale of the problem. */
+/* Returns the penalty in ms for an excess over the limits. The penalty is added
+ * to the energy, so a chain may exceed the limits for a while: a path between
+ * two feasible assignments may lead through infeasible assignments. The penalty
+ * is relative to the best total, so that it is independent of the scale of the
+ * problem. */
 static double excess_ms(const struct chain *chain, double excess)
 {
     return chain->evaluator.assignment.space->tuning->excess_weight * excess *
            chain->best.total_ms;
 }
 
-/* Returns the energy that the chain lowers, for its present assignment: the
- * total plus the penalty for excess memory. */
+/* Returns the energy of the chain's present assignment. Energy is the total
+ * plus the penalty for excess. The chain searches for low energy. */
 static double energy_ms(const struct chain *chain)
 {
     return chain->evaluator.assignment.total_ms +
            excess_ms(chain, chain->evaluator.assignment.excess);
 }
 
-/* Returns whether an assignment is better than a snapshot. Less excess comes
- * first, so an assignment that keeps all limits is better than any that does
- * not; then the total decides. */
+/* Returns whether an assignment is better than a snapshot. The excess is
+ * compared first, so an assignment that keeps all limits is better than any
+ * assignment that exceeds them. If the excess is equal, the total decides. */
 static bool is_better(double excess, double total_ms,
                       const struct snapshot *other)
 {
@@ -135,10 +140,11 @@ static bool is_better(double excess, double total_ms,
     return total_ms < other->total_ms;
 }
 
-/* Accepts or rejects the candidate by Metropolis' rule: a candidate that is not
- * worse is accepted, a candidate that is worse by `rise` with probability
- * exp(-rise / T). The best assignment is copied only when the chain is about to
- * leave it, as most improvements are followed by another one. */
+/* Accepts or rejects the candidate by Metropolis' rule. A candidate that is not
+ * worse is accepted. A candidate that is worse by `rise` is accepted with
+ * probability exp(-rise / T). The best assignment is copied only when the chain
+ * is about to leave it, because most improvements are followed by a further
+ * improvement. */
 static void decide(struct chain *chain)
 {
     const struct assignment *assignment = &chain->evaluator.assignment;
@@ -156,8 +162,8 @@ static void decide(struct chain *chain)
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
-    /* A rise that is NAN fails the search at its end (checked_oracle_finish).
-     */
+    /* If the rise is NAN, the whole search fails at its end
+     * (checked_oracle_finish). */
     assert(!candidate->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
@@ -238,15 +244,18 @@ struct snapshot *temper_best(const struct temper *temper)
 
 /*
  * Cheap rejection test for a large candidate. Returns true if one device alone
- * makes decide reject it, even if all other devices cost nothing, fit the
- * memory and have no imbalance penalty. Tests the device that looked busiest
- * when the move was drawn; this rejects most large candidates. If the candidate
- * is small, costs are additive or the oracle has no terms, returns the verdict
- * that the estimates of the move gave (is_given_up).
+ * is enough for decide() to reject the candidate, even if all other devices
+ * cost nothing, fit the memory and have no imbalance penalty. The test looks at
+ * the device that seemed busiest when the move was drawn. This rejects most
+ * large candidates.
  *
- * Uses the random number that decide will draw next. In builds that check
- * assignments, rejected candidates are priced all the same, and decide asserts
- * that it rejects them too.
+ * The test is not made if the candidate is small, costs are additive or the
+ * oracle has no terms. The function then returns is_given_up, the verdict of
+ * the estimates that were made when the move was drawn.
+ *
+ * The test uses the random number that decide() will draw next. In builds that
+ * check assignments, rejected candidates are priced all the same, and decide()
+ * asserts that it rejects them, too.
  */
 static bool is_hopeless(struct chain *chain)
 {
@@ -270,8 +279,8 @@ static bool is_hopeless(struct chain *chain)
 }
 
 /* Draws the next candidate of a chain. All random numbers come from the chain's
- * own generator, so the chain walks the same path whatever the other chains do
- * and whichever thread runs it. */
+ * own generator. So the path of the chain does not depend on the other chains
+ * or on the thread that runs it. */
 static void propose_some(struct chain *chain)
 {
     const struct assignment *assignment = &chain->evaluator.assignment;
@@ -293,10 +302,10 @@ static void propose_some(struct chain *chain)
     }
 }
 
-/* Runs the steps of a round for one group of chains in lock-step: the devices
- * that the candidates of all chains touch are priced in one call. Saves each
- * chain's best assignment at the end of the round, because other code reads it
- * then. */
+/* Runs the steps of a round for one group of chains in lock-step. In each step
+ * the devices that the candidates of all chains touch are priced in one call.
+ * At the end of the round, the best assignment of each chain is saved, because
+ * other code reads it then. */
 static void walk_group(void *ctx, size_t group, unsigned thread)
 {
     struct temper *temper = ctx;
@@ -321,8 +330,8 @@ static void walk_group(void *ctx, size_t group, unsigned thread)
             save(&chains[c]);
 }
 
-/* Runs one of the n_rounds rounds of a cycle of n_steps steps. Returns false if
- * goes_on ends the search. */
+/* Runs one round. A cycle has n_steps steps, divided into n_rounds rounds.
+ * Returns false if goes_on ends the search. */
 static bool walk_round(struct temper *temper, uint64_t n_steps, uint64_t round,
                        uint64_t n_rounds)
 {
@@ -356,12 +365,13 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
     return is_on;
 }
 
-/* The temperatures form a geometric ladder. It is proportional to the best
- * total, so it is set again as the total falls. After each round every second
- * pair of neighbours may exchange temperatures. The exchange is accepted with
- * probability exp(gain): the likelihood of the two assignments at each other's
- * temperature, relative to the present one. It swaps two chain pointers, not
- * assignments. */
+/* Runs parallel tempering. The temperatures form a geometric ladder. They are
+ * proportional to the best total and are set again when the best total falls.
+ * After each round every second pair of neighbouring chains may exchange
+ * temperatures. The exchange is accepted with probability exp(gain). exp(gain)
+ * is the likelihood of the two assignments after the exchange of temperatures,
+ * relative to their likelihood before it. The exchange swaps two chain
+ * pointers, not assignments. */
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
     const uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
@@ -390,27 +400,28 @@ bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
     return true;
 }
 
-/* --- repair: chains in which all plans cost the same and only memory counts
- * --- */
+/* --- repair: all plans have the same cost and only memory counts --- */
 
-/* Steps of all chains together: MIN_STEPS, plus STEPS_A_PIECE per piece.
- * MAX_WORK limits steps x devices, as the time of a step grows with the number
- * of devices. */
+/* Number of steps of all chains together: MIN_STEPS, plus STEPS_A_PIECE for
+ * each piece. MAX_WORK limits the product of steps and devices, because the
+ * time of a step grows with the number of devices. */
 #define MIN_STEPS 50000
 #define STEPS_A_PIECE 500
 #define MAX_WORK 20000000
 #define REPAIR_SEED 4
-/* Number of cooling cycles, and first temperature. Temperatures are in units of
- * excess: fractions of a device's memory. */
+/* The first constant is the number of cooling cycles. The second is the first
+ * temperature. Temperatures are in units of excess, as fractions of the memory
+ * of a device. */
 #define N_REPAIR_CYCLES 4
 #define REPAIR_HOT_FRAC 0.02
-/* Weight of a device's fullness in the total, in ms. It makes the fullest
- * device set the total, so that moves begin on it (search/moves.h). It is small
- * enough not to outweigh the excess memory. */
+/* Weight of a device's fullness in the total, in ms. This weight makes the
+ * fullest device set the total, so that moves begin on that device
+ * (search/moves.h). The weight is so small that it never outweighs the excess
+ * memory. */
 #define FULLNESS_MS 1e-6
 
-/* Oracle of the repair. A piece has one lane: its bytes as a fraction of the
- * largest device memory. */
+/* Oracle of the repair. The vector of a piece has one lane: the bytes of the
+ * piece as a fraction of the largest device memory. */
 static void price_fullness(const struct oracle *oracle, const double *sums,
                            size_t n, double *compute_ms, double *terms_ms)
 {

@@ -6,11 +6,11 @@
 
 #include <inttypes.h>
 
-/* Sets the kinds, the pin and the device of a unit. The unit may be cut as the
- * problem, the cost model and each of its tables allow. A group is pinned to
- * the device that any of its tables is pinned to. ERR_INPUT if two tables of
- * one group are pinned to different devices, or if a table is pinned to a
- * device that does not exist. */
+/* Sets the kinds, the pin and the device of a unit. The unit may be cut only as
+ * the problem, the cost model and each of its tables allow. If a table of a
+ * group is pinned to a device, the whole group is pinned to it. Returns
+ * ERR_INPUT if two tables of one group are pinned to different devices, or if a
+ * table is pinned to a device that does not exist. */
 static int constrain_unit(const struct search_space *space, struct unit *unit,
                           struct err *err)
 {
@@ -43,11 +43,11 @@ static int constrain_unit(const struct search_space *space, struct unit *unit,
     return 0;
 }
 
-/* Merges the tables of each group into one unit. Units are in the canonical
- * order of their first tables. So a permuted list has the same units, and ties
- * between unit numbers are broken in the same way. All units share one array of
- * members. The run time is O(n), and each group scans the list once more for
- * its members. */
+/* Merges the tables of each group into one unit. Units are numbered in the
+ * canonical order of their first tables. So a permuted list has the same units,
+ * and ties between unit numbers are broken in the same way. All units share one
+ * array of members. The run time is O(n). In addition, the members of each
+ * group are found by one more scan of the list. */
 int space_collect(struct search_space *space, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err)
