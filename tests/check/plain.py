@@ -26,9 +26,9 @@ MARKERS = {
     # A clause in the place of a noun: "what is measured", "what it costs".
     "what": r"\bwhat\b(?!-| if\b)",
     # A sentence whose first word names nothing.
-    "headless": START + r"(?:of|that of|those|such|likewise|the same|as of|also"
-                        r" of|n?either|nor|what|(?:by|of|in) which|where what|"
-                        r"so many|but for)\b",
+    "headless": START + r"(?:of|that of|those|such|likewise|the same|as of|"
+                        r"also of|n?either|nor|what|(?:by|of|in) which|where "
+                        r"what|so many|but for)\b",
     "so many": r"\bso (?:many|much|manieth)\b",
     # Models predict and GPUs are measured; neither speaks.
     "told": r"\b(?:told|tells? (?:of|apart)|says? of|(?:is|are) said)\b",
