@@ -315,8 +315,8 @@ static void cuda_health(const struct device *device,
         nvml_health(cuda->nvml, health);
 }
 
-/* Closes a device. This may be a device that cuda_open has opened only
- * halfway. */
+/* Closes a device. This may be a device that device_open_cuda has opened
+ * only halfway. */
 static void cuda_close(struct device *device)
 {
     struct device_cuda *cuda = device_cuda_of(device);
