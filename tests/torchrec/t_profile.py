@@ -191,7 +191,7 @@ def check_failures(rng, work):
         lambda: profile(batches * 1000, tables=[large]),
     )
     refused(
-        "no columns", "ids do not say how wide", lambda: profile(batches), 2
+        "no columns", "the ids do not give ", lambda: profile(batches), 2
     )
     refused(
         "a list in no folder",
