@@ -562,10 +562,8 @@ check-headers:
 	$(Q)CC='$(CC)' tests/check/headers.sh $(CPPFLAGS_ALL) -- $(H_FILES)
 
 # Texts that are held to plain English.
-PLAIN_FILES = $(shell git ls-files 'src/*' 'search/*' 'costmodel/*' \
-    'microbench/*' 'tests/*' 'man/*' '*.md' .ci/run .ci/deps Makefile \
-    2>/dev/null | grep -E '\.([chy]|cuh?|cpp|py|sh|sql|md|[157])$$|/[a-z]*$$|^M' | \
-    grep -v fuzz/corpus)
+PLAIN_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.sql' \
+    '*.py' '*.sh' '*.md' 'man/*' Makefile) $(filter-out %.bash,$(SCRIPTS))
 check-plain:
 	@echo "  CHECK plain"
 	$(Q)tests/check/plain.py $(PLAIN_FILES)

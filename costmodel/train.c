@@ -40,9 +40,9 @@
  */
 #define N_PSEUDO_LABELS 1000
 #define MOST_WITH_PSEUDO_LABELS 2000
-/* Largest numbers of samples: to fit a roofline to (MOST_FIT), and to choose
- * one of several GPUs by (MOST_TRIED). */
+/* Largest number of samples to which a roofline is fitted. */
 #define MOST_FIT 2000
+/* Largest number of samples by which the nearest GPU is chosen. */
 #define MOST_TRIED 200
 
 void train_options_init(struct train_options *options)
