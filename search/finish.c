@@ -105,13 +105,18 @@ void checked_oracle_init(struct checked_oracle *checked,
     checked->is_bad = &checked->noted;
 }
 
+double search_end_ms(const struct checked_oracle *checked, double limit_ms)
+{
+    return limit_ms > 0 ? checked->start_ms + limit_ms : INFINITY;
+}
+
 const char *stop_reason(const struct checked_oracle *checked, double limit_ms)
 {
     if (*checked->is_bad)
         return "done";
     if (interrupt_requested())
         return "interrupt";
-    if (limit_ms > 0 && clock_ms() - checked->start_ms >= limit_ms)
+    if (clock_ms() >= search_end_ms(checked, limit_ms))
         return "time";
     return NULL;
 }

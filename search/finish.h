@@ -29,6 +29,10 @@ struct checked_oracle {
 /* Initialises a checked oracle. The struct must not be moved afterwards. */
 void checked_oracle_init(struct checked_oracle *checked,
                          const struct oracle *oracle);
+/* Returns the time on clock_ms() at which a search that began with
+ * checked_oracle_init has used limit_ms milliseconds (0: no limit, INFINITY).
+ */
+double search_end_ms(const struct checked_oracle *checked, double limit_ms);
 /* Returns why the search has to stop: "done" if an answer of the cost model was
  * not finite, "interrupt", or "time" if limit_ms milliseconds have passed since
  * the search began (0: no limit). Returns NULL if the search may go on. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/fit.h"
+#include "search/infeasible.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -26,6 +27,8 @@ struct question {
     uint32_t roomiest;
     /* reason why a table had no place in the last call of fits() */
     struct err nowhere;
+    double
+        end_ms; /* no further remedy is tried after this time on clock_ms() */
 };
 
 /*
@@ -173,40 +176,28 @@ static struct unit_need measure_unit(const struct search_space *space,
     return wanted;
 }
 
-/* Returns a text such as "table 't' takes ..., at least ... a piece, the
- * largest device has ...". Fills *shortage with the numbers of this text. */
-static const char *describe_unit(const struct search_space *space, uint32_t u,
-                                 const struct unit_need *wanted,
-                                 struct shortage *shortage, struct arena *arena)
-{
-    const struct unit *unit = &space->units[u];
-    const struct table *first = unit->first;
-    const char *piece = "", *where = "the largest GPU";
-    const char *name = first->group ? first->group : first->name;
-
-    *shortage = (struct shortage){.subject = first->group ? "group" : "table",
-                                  .need_bytes = wanted->piece_bytes,
-                                  .have_bytes = wanted->room_bytes};
-    snprintf(shortage->name, sizeof(shortage->name), "%s", name);
-    if (wanted->piece_bytes < wanted->all.total)
-        piece = arena_printf(arena, ", at least %s a piece",
-                             size(wanted->piece_bytes, arena));
-    if (unit->pin >= 0)
-        where = arena_printf(arena, "GPU %" PRId64, unit->pin);
-    return arena_printf(arena, "%s '%s' needs %s%s, but %s has %s",
-                        shortage->subject, name, need(&wanted->all, arena),
-                        piece, where,
-                        room(space, wanted->room_bytes, true, arena));
-}
+/* What is too small for what: the numbers behind the first sentence of a
+ * refusal. */
+struct lack {
+    enum {
+        LACK_SAMPLES, /* memory of `index`, a device, for its own samples */
+        LACK_UNIT,    /* the roomiest device, or that of the pin, for the unit
+                         `index` or its smallest piece */
+        LACK_PINNED,  /* memory of `index`, a device, for its pinned tables */
+        LACK_ALL,     /* all devices for all tables */
+    } what;
+    uint32_t index;
+    struct memory_items need; /* of the samples, the unit or the tables */
+    uint64_t piece_bytes;     /* LACK_UNIT: memory of its smallest piece */
+    uint64_t have_bytes;
+};
 
 /* Returns whether memory is too small. The units of the problem must have been
  * collected. Checks in this order: the samples of each device, each unit, the
- * tables pinned to each device, and all tables together. The first check that
- * fails sets *text (in the arena) and *shortage to the memory needed and the
- * memory available. If no check fails, *text and *shortage describe all tables
- * together. */
-static bool is_short(const struct search_space *space, struct arena *arena,
-                     const char **text, struct shortage *shortage)
+ * tables pinned to each device, and all tables together. *lack describes the
+ * first check that fails. If no check fails, it describes all tables. */
+static bool is_short(const struct search_space *space, struct lack *lack,
+                     struct arena *arena)
 {
     const struct cluster *cluster = &space->problem->cluster;
     const uint32_t n = cluster->n_devices;
@@ -218,17 +209,13 @@ static bool is_short(const struct search_space *space, struct arena *arena,
     for (uint32_t r = 0; r < n; r++) {
         const uint64_t memory = cluster->memory_bytes[r];
         const uint64_t reserve = cluster->reserve_bytes[r];
-        const uint64_t left = memory > reserve ? memory - reserve : 0;
 
         if (memory < saturating_add(reserve, own.total)) {
-            *text = arena_printf(
-                arena, "GPU %u needs %s for its own samples, but has %s", r,
-                need(&own, arena), room(space, left, false, arena));
-            *shortage = (struct shortage){.subject = "samples",
-                                          .is_of_device = true,
-                                          .device = r,
-                                          .need_bytes = own.total,
-                                          .have_bytes = left};
+            *lack = (struct lack){.what = LACK_SAMPLES,
+                                  .index = r,
+                                  .need = own,
+                                  .have_bytes =
+                                      memory > reserve ? memory - reserve : 0};
             return true;
         }
         least_room = min_u64(least_room, space->room_bytes[r]);
@@ -238,7 +225,8 @@ static bool is_short(const struct search_space *space, struct arena *arena,
         struct unit_need wanted = measure_unit(space, u, least_room);
 
         if (!wanted.has_room) {
-            *text = describe_unit(space, u, &wanted, shortage, arena);
+            *lack = (struct lack){LACK_UNIT, u, wanted.all, wanted.piece_bytes,
+                                  wanted.room_bytes};
             return true;
         }
         memory_add(&all, wanted.all);
@@ -247,23 +235,77 @@ static bool is_short(const struct search_space *space, struct arena *arena,
     }
     for (uint32_t r = 0; r < n; r++)
         if (pinned[r].total > space->room_bytes[r]) {
-            *text = arena_printf(
-                arena, "the tables pinned to GPU %u need %s, but it has %s", r,
-                need(&pinned[r], arena),
-                room(space, space->room_bytes[r], true, arena));
-            *shortage = (struct shortage){.subject = "pinned",
-                                          .is_of_device = true,
-                                          .device = r,
-                                          .need_bytes = pinned[r].total,
-                                          .have_bytes = space->room_bytes[r]};
+            *lack = (struct lack){LACK_PINNED, r, pinned[r], 0,
+                                  space->room_bytes[r]};
             return true;
         }
-    *text = arena_printf(arena, "the tables need at least %s, but %u GPU%s %s",
-                         need(&all, arena), n, n == 1 ? " has" : "s have",
-                         room(space, all_room, true, arena));
-    *shortage = (struct shortage){
-        .subject = "tables", .need_bytes = all.total, .have_bytes = all_room};
+    *lack = (struct lack){LACK_ALL, 0, all, 0, all_room};
     return all.total > all_room;
+}
+
+/* Returns a text such as "table 't' needs 9.91 GiB (9.52 GiB weights), at least
+ * 5 GiB a piece, but the largest GPU has 4 GiB". Sets the name in *shortage. */
+static const char *describe_unit(const struct search_space *space,
+                                 const struct lack *lack,
+                                 struct shortage *shortage, struct arena *arena)
+{
+    const struct unit *unit = &space->units[lack->index];
+    const struct table *first = unit->first;
+    const char *piece = "", *where = "the largest GPU";
+    const char *name = first->group ? first->group : first->name;
+
+    shortage->subject = first->group ? "group" : "table";
+    snprintf(shortage->name, sizeof(shortage->name), "%s", name);
+    if (lack->piece_bytes < lack->need.total)
+        piece = arena_printf(arena, ", at least %s a piece",
+                             size(lack->piece_bytes, arena));
+    if (unit->pin >= 0)
+        where = arena_printf(arena, "GPU %" PRId64, unit->pin);
+    return arena_printf(arena, "%s '%s' needs %s%s, but %s has %s",
+                        shortage->subject, name, need(&lack->need, arena),
+                        piece, where,
+                        room(space, lack->have_bytes, true, arena));
+}
+
+/* Returns a text that states the memory needed and the memory available, and
+ * fills *shortage with the same numbers. */
+static const char *describe(const struct search_space *space,
+                            const struct lack *lack, struct shortage *shortage,
+                            struct arena *arena)
+{
+    const uint32_t n = space->problem->cluster.n_devices;
+    const bool for_tables = lack->what != LACK_SAMPLES;
+    const char *needs = need(&lack->need, arena);
+    const char *has = room(space, lack->have_bytes, for_tables, arena);
+
+    *shortage = (struct shortage){.need_bytes = lack->what == LACK_UNIT
+                                                    ? lack->piece_bytes
+                                                    : lack->need.total,
+                                  .have_bytes = lack->have_bytes,
+                                  .is_of_device = lack->what == LACK_SAMPLES ||
+                                                  lack->what == LACK_PINNED};
+    if (shortage->is_of_device)
+        shortage->device = lack->index;
+    switch (lack->what) {
+    case LACK_SAMPLES:
+        shortage->subject = "samples";
+        return arena_printf(arena,
+                            "GPU %u needs %s for its own samples, but has %s",
+                            lack->index, needs, has);
+    case LACK_UNIT:
+        return describe_unit(space, lack, shortage, arena);
+    case LACK_PINNED:
+        shortage->subject = "pinned";
+        return arena_printf(arena,
+                            "the tables pinned to GPU %u need %s, but it has "
+                            "%s",
+                            lack->index, needs, has);
+    case LACK_ALL:
+        break;
+    }
+    shortage->subject = "tables";
+    return arena_printf(arena, "the tables need at least %s, but %u GPU%s %s",
+                        needs, n, n == 1 ? " has" : "s have", has);
 }
 
 /*
@@ -296,10 +338,9 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct arena_mark mark = arena_mark(arena);
     struct problem problem = *question->problem;
     struct snapshot packed = {0};
-    struct shortage shortage;
     struct err *err = &question->nowhere;
     struct search_space space;
-    const char *text;
+    struct lack lack;
     bool yes;
 
     *err = (struct err){0};
@@ -319,7 +360,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
         problem_find_hot_rows(&problem, arena);
     }
     yes = !space_collect(&space, &problem, &question->oracle, arena, err) &&
-          !is_short(&space, arena, &text, &shortage) &&
+          !is_short(&space, &lack, arena) &&
           !space_init(&space, &problem, &question->oracle, NULL, NULL, arena,
                       err) &&
           fit_by_memory(&packed, &space, NULL);
@@ -347,8 +388,15 @@ static uint64_t round_amount(const struct question *question, bool of_memory,
     return (uint64_t)round(ceil(bytes / step) * step);
 }
 
+static bool is_late(const struct question *question)
+{
+    return clock_ms() >= question->end_ms;
+}
+
 /* Returns the least memory of a device, or the least number of devices, with
- * which all tables can be packed. Returns 0 if no amount is enough. The tables
+ * which all tables can be packed. Returns 0 if no amount is enough, or if none
+ * was found in time. If the time is over, the amount is enough, but perhaps not
+ * the least. The tables
  * cannot be packed with `low`, which begins as the present amount, and they can
  * be packed with `high`. Both are amounts that can be printed exactly, so the
  * bisection ends when no such amount is between them. */
@@ -366,10 +414,11 @@ static uint64_t least_of(struct question *question, bool of_memory)
     do {
         low = high;
         high = round_amount(question, of_memory, high ? 2 * high : 1);
-        if (high > most)
+        if (high > most || is_late(question))
             return 0;
     } while (!fits(question, of_memory, high, 0, 0));
-    while ((next = round_amount(question, of_memory, low + 1)) < high) {
+    while (!is_late(question) &&
+           (next = round_amount(question, of_memory, low + 1)) < high) {
         uint64_t middle = round_amount(question, of_memory, (low + high) / 2);
 
         middle = middle < high ? middle : next;
@@ -413,7 +462,7 @@ static const char *find_remedies(struct question *question,
                             *text ? ", or " : "", shortage->fits_n_gpus,
                             is_even ? "such GPUs"
                                     : "GPUs, new ones like the roomiest");
-    for (size_t i = 0; i < 2 * N_CUTS; i++) {
+    for (size_t i = 0; i < 2 * N_CUTS && !is_late(question); i++) {
         const enum shard_kind kind = cuts[i % N_CUTS].kind;
         const bool to_all = i >= N_CUTS;
 
@@ -428,6 +477,8 @@ static const char *find_remedies(struct question *question,
     }
     if (*text)
         return arena_printf(arena, "it would fit with %s", text);
+    if (is_late(question))
+        return "the time limit ended the search for a remedy";
     return fits(question, true, TOO_LARGE, 0, 0) || !question->nowhere.code
                ? "no remedy was found, neither memory, GPUs nor cuts"
                : NULL;
@@ -462,13 +513,15 @@ static const char *describe_failure(const struct fit_failure *failure,
 
 int infeasible_check(const struct problem *problem, const struct oracle *oracle,
                      unsigned search_kinds, const struct fit_failure *failure,
-                     struct err *err)
+                     double end_ms, struct err *err)
 {
     static const struct oracle_ops no_ops = {0};
-    struct question question = {.problem = problem, .oracle = *oracle};
+    struct question question = {
+        .problem = problem, .oracle = *oracle, .end_ms = end_ms};
     struct arena *arena = &question.arena;
-    struct shortage shortage, of_all_kinds;
-    const char *text, *text_of_all, *remedies;
+    struct lack lack, of_all_kinds;
+    const char *text, *remedies;
+    struct shortage shortage;
     struct search_space space;
     struct err ignored;
     int rc = 0;
@@ -477,14 +530,15 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     question.oracle.ops = &no_ops;
     if (space_collect(&space, problem, &question.oracle, arena, &ignored))
         goto out; /* the search reports this error */
-    if (!is_short(&space, arena, &text, &shortage) && !failure)
+    if (!is_short(&space, &lack, arena) && !failure)
         goto out;
+    text = describe(&space, &lack, &shortage, arena);
     while (space.room_bytes[question.roomiest] < space.most_room_bytes)
         question.roomiest++;
     space.oracle = oracle;
     shortage.is_proven =
         failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
-                : is_short(&space, arena, &text_of_all, &of_all_kinds);
+                : is_short(&space, &of_all_kinds, arena);
     remedies = find_remedies(&question, &shortage);
     rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
                  shortage.is_proven ? "fits" : "was found",

@@ -295,9 +295,17 @@ int rivals_ask(struct rivals *rivals, const struct problem *problem,
                struct contender_inputs inputs, struct err *err)
 {
     inputs.limit_proposals = 1 + RIVAL_EFFORT / problem->n_tables;
-    for (size_t i = 0; i < N_RIVALS; i++)
-        if (rival_ask(&rivals->list[i], &search_contenders[i], problem, &inputs,
-                      rivals->arena, err))
+    for (size_t i = 0; i < N_RIVALS; i++) {
+        struct rival *rival = &rivals->list[i];
+        const struct contender *by = &search_contenders[i];
+
+        if (inputs.end_ms > 0 && clock_ms() >= inputs.end_ms)
+            *rival = (struct rival){
+                .by = by,
+                .plan = {.problem = *problem, .total_ms = INFINITY},
+                .why_not = "the time limit was reached"};
+        else if (rival_ask(rival, by, problem, &inputs, rivals->arena, err))
             return -1;
+    }
     return 0;
 }

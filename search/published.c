@@ -4,8 +4,8 @@
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "search/finish.h"
-#include "search/fit.h"
 #include "search/greedy.h"
+#include "search/infeasible.h"
 
 #include <math.h>
 #include <string.h>
@@ -414,7 +414,8 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
 
     checked_oracle_init(&checked, oracle);
     problem.kinds &= MADE_KINDS;
-    if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
+    if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, INFINITY,
+                         err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
         space_init(&space, &problem, &checked.base, NULL, options, &scratch,
                    err))
@@ -422,7 +423,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     if (!published_find(&found, plan, &space, options) &&
         !fit_by_memory(&found, &space, &failure) &&
         infeasible_check(&plan->problem, space.oracle, MADE_KINDS, &failure,
-                         err))
+                         INFINITY, err))
         goto out;
     snapshot_to_plan(&found, &space, plan, arena);
     if (isinf(found.total_ms))

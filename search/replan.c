@@ -3,7 +3,7 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
-#include "search/fit.h"
+#include "search/infeasible.h"
 #include "search/marginal.h"
 #include "search/moves.h"
 #include "search/temper.h"
@@ -482,7 +482,10 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
 
     replan->plan->stopped = "done";
     replan->plan->n_evaluations = 0;
-    if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
+    if (infeasible_check(
+            problem, oracle, SHARD_ALL_KINDS, NULL,
+            search_end_ms(&replan->checked, replan->options->time_limit_ms),
+            err) ||
         space_init(&replan->space, problem, oracle, &replan->current,
                    replan->options, &replan->scratch, err))
         goto out;

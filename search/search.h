@@ -123,7 +123,8 @@ search_fn search_reference;
  *   one if tables x devices <= 30,000. If merging made that plan dearer, all
  *   stages are run in order to get below its cost before merging;
  * - the plan of any other planner (rivals_ask), if the search space has the
- *   shardings of that plan.
+ *   shardings of that plan. Planners that would begin after the time limit are
+ *   left out if a start was found before.
  *
  * A simplified plan (simplest_frac) may cost more than these plans.
  *
@@ -278,6 +279,8 @@ struct contender_inputs {
     uint64_t limit_proposals; /* limit on the number of proposals of TorchRec's
                                  planner, with which it gives the same plan on
                                  any machine; 0: none */
+    double end_ms; /* rivals_ask runs no planner after this time on clock_ms();
+                      0: no limit */
 };
 
 struct placing;
@@ -345,7 +348,8 @@ struct rivals {
                                   NULL if the planner was not run */
 };
 /* Runs all planners except those of this program on the problem. TorchRec's
- * planner has the limit RIVAL_EFFORT. */
+ * planner has the limit RIVAL_EFFORT. A planner that would begin after
+ * inputs.end_ms has no plan, and the time limit is its reason. */
 int rivals_ask(struct rivals *rivals, const struct problem *problem,
                struct contender_inputs inputs, struct err *err) MUST_CHECK;
 /* Limit for TorchRec's planner: number of proposals times number of tables. It

@@ -90,13 +90,20 @@ const char *json_cell(const json_t *value, struct arena *arena)
     return text;
 }
 
+/* Adds text to a struct buf. It has the type json_dump_callback_t. */
+static int add_text(const char *data, size_t len, void *out)
+{
+    buf_add((struct buf *)out, data, len);
+    return 0;
+}
+
 void json_print(struct buf *out, json_t *value)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    const int rc = json_dump_callback(
+        value, add_text, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
 
-    assert(text); /* fails only if a caller passed text that is not UTF-8 */
-    buf_printf(out, "%s", text);
-    mem_free(text);
+    assert(!rc); /* fails only if a caller passed text that is not UTF-8 */
+    (void)rc;
     json_decref(value);
 }
 

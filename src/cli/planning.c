@@ -252,8 +252,8 @@ void planning_set_search(struct search_options *options, const struct cli *cli)
 }
 
 /* Time in ms per table to write and report a plan. For 200,000 tables on 64
- * GPUs this is 8 s. */
-#define ANSWER_MS_PER_TABLE 0.04
+ * GPUs this is 10 s. */
+#define ANSWER_MS_PER_TABLE 0.05
 /* Largest share of a time limit that is kept for writing and reporting. */
 #define MAX_ANSWER_FRAC 0.5
 

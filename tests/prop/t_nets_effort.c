@@ -14,7 +14,7 @@ enum { N_DEVICES = 8, N_TASKS = 3, SEED = 44 };
 /* USUAL_EFFORT: evaluations of the usual effort (search/temper.c), less the
  * rest that the last stage may leave. NO_GAIN: largest gain, as a share, of a
  * second half that counts as gaining nothing. It is twice the NO_GAIN of
- * search/full.c, as for two stages. */
+ * search/schedule.c, as for two stages. */
 #define USUAL_EFFORT 2300000
 #define NO_GAIN 0.0002
 

@@ -287,8 +287,8 @@ static void test_search_limit(void)
         double limit_ms, search_ms;
         size_t n_tables;
     } cases[] = {
-        {20000, 12000, 200000}, /* 8 s are kept back */
-        {20000, 19999.2, 20},   /* 0.04 ms a table */
+        {20000, 10000, 200000}, /* 10 s are kept back */
+        {20000, 19999, 20},     /* 0.05 ms a table */
         {10000, 5000, 200000},  /* at most half of the limit */
         {0, INFINITY, 100},     /* no limit */
         {0.001, 0.0005, 1000},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/fit.h"
+#include "search/infeasible.h"
 
 #include "base/text.h"
 #include "search/search.h"
@@ -156,7 +156,8 @@ static void check_items(void)
                        (double)items.outputs));
         snprintf(want, sizeof want, "'t0' needs %s (%s %s)", all, most,
                  tests[i].name);
-        ok(infeasible_check(&problem, &oracle, SHARD_ALL_KINDS, NULL, &err) &&
+        ok(infeasible_check(&problem, &oracle, SHARD_ALL_KINDS, NULL, INFINITY,
+                            &err) &&
                strstr(err.msg, want),
            "%s: %s", want, err.msg);
         arena_release(&arena);
@@ -197,14 +198,15 @@ static bool has_plan(const struct problem *problem, struct sickness *sick,
     bool yes;
 
     oracle.base.problem = problem;
-    if (infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS, NULL, err) ||
+    if (infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS, NULL, INFINITY,
+                         err) ||
         space_init(&space, problem, &oracle.base, NULL, NULL, &sick->arena,
                    err))
         return false;
     yes = fit_by_memory(&packed, &space, NULL);
     snapshot_release(&packed);
     return yes || !infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS,
-                                    &failure, err);
+                                    &failure, INFINITY, err);
 }
 
 static unsigned draw_kinds(struct rng *rng)
@@ -525,7 +527,7 @@ static void check_one_row(void)
         rng_init(&rng, 0, 0);
         random_oracle_init(&oracle, &problem, &rng);
         ok(infeasible_check(&problem, &oracle.base, SHARD_ALL_KINDS, NULL,
-                            &err) &&
+                            INFINITY, &err) &&
                !strcmp(err.shortage.subject, "table") &&
                err.shortage.need_bytes > err.shortage.have_bytes &&
                strstr(err.msg, "input)"),
@@ -554,12 +556,34 @@ static void check_proof(void)
             problem.tables[t].kinds =
                 cut >> t & 1 ? SHARD_TABLE | SHARD_COLUMN : SHARD_TABLE;
         oracle = fake_oracle(&problem);
-        ok(infeasible_check(&problem, &oracle, SHARD_TABLE, &failure, &err) &&
+        ok(infeasible_check(&problem, &oracle, SHARD_TABLE, &failure, INFINITY,
+                            &err) &&
                !strncmp(err.msg, cut ? "no plan was found" : "no plan fits",
                         12),
            "%s may be cut: %s", cut ? "some" : "none", err.msg);
         arena_release(&arena);
     }
+}
+
+/* A refusal does not look for remedies after the time limit. */
+static void check_late(void)
+{
+    const uint64_t rows[] = {1000};
+    const uint32_t dims[] = {64};
+    struct problem problem;
+    struct oracle oracle;
+    struct arena arena = {0};
+    struct err err = {0};
+
+    fake_problem(&problem, rows, dims, 1, 2, 1000, &arena);
+    oracle = fake_oracle(&problem);
+    ok(infeasible_check(&problem, &oracle, SHARD_TABLE, NULL, 1e-9, &err) &&
+           strstr(err.msg, "the time limit ended the search for a remedy"),
+       "late: %s", err.msg);
+    ok(infeasible_check(&problem, &oracle, SHARD_TABLE, NULL, INFINITY, &err) &&
+           strstr(err.msg, "it would fit with"),
+       "in time: %s", err.msg);
+    arena_release(&arena);
 }
 
 int main(void)
@@ -574,5 +598,6 @@ int main(void)
     check_one_row();
     check_proof();
     check_remedies();
+    check_late();
     return tap_done();
 }

@@ -600,6 +600,32 @@ static void check_limit(void)
     arena_release(&arena);
 }
 
+/* After end_ms no planner begins, and each says why it has no plan. */
+static void check_late(void)
+{
+    const uint64_t rows[] = {1000, 1000};
+    const uint32_t dims[] = {128, 128};
+    struct problem problem;
+    struct arena arena = {0};
+    struct rivals late = {.arena = &arena}, all = {.arena = &arena};
+    struct err err = {0};
+
+    fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
+    const struct oracle oracle = additive_oracle(&problem);
+    struct contender_inputs inputs = {.oracle = &oracle, .torchrec = &oracle};
+
+    ok(!rivals_ask(&all, &problem, inputs, &err), "no limit");
+    inputs.end_ms = 1e-9;
+    ok(!rivals_ask(&late, &problem, inputs, &err), "the time is over");
+    for (size_t i = 0; i < N_RIVALS; i++)
+        ok(late.list[i].by == all.list[i].by &&
+               isfinite(all.list[i].plan.total_ms) &&
+               isinf(late.list[i].plan.total_ms) && late.list[i].why_not &&
+               strstr(late.list[i].why_not, "time limit"),
+           "%s: %s", late.list[i].by->name, late.list[i].why_not);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     check_cases();
@@ -611,5 +637,6 @@ int main(void)
     check_all_shares();
     check_replicas();
     check_limit();
+    check_late();
     return tap_done();
 }
