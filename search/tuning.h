@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /*
- * Tuning parameters of the full search (search/schedule.c): how often it proposes
- * each kind of move, and how it weighs the terms of its energy, the function
- * that annealing minimizes. All parameters are here, so that each part of the
- * search can be switched off alone and its benefit can be measured
+ * Tuning parameters of the full search (search/schedule.c): how often it
+ * proposes each kind of move, and how it weighs the terms of its energy, the
+ * function that annealing minimizes. All parameters are here, so that each part
+ * of the search can be switched off alone and its benefit can be measured
  * (tests/bench/bench_ablation.c).
  */
 
@@ -87,9 +87,9 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
  *   n_starts                       largest number of starting points: the best
  *                                  of each family, or the best of all families
  *   start_stages                   length of the annealing of each start, in
- *                                  multiples of the first stage (search/schedule.c)
- *   best_stages    0.2 roofline    length of the second annealing of the best
- *                  with default    start, in multiples of the first stage
+ *                                  multiples of the first stage
+ * (search/schedule.c) best_stages    0.2 roofline    length of the second
+ * annealing of the best with default    start, in multiples of the first stage
  *                  effort; 1.1
  *                  on one list
  *   tempered       0.6 tight       share of a stage that runs parallel
