@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/plan_search.h"
+
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/version.h"
+
+#include <string.h>
+
+/* Smallest share for --simplest-within. "0%" becomes this share: only
+ * simplifications that cost nothing are accepted. */
+#define NOTHING 1e-12
+
+int plan_search(struct plan *plan, struct plan_request *request,
+                const struct oracle *oracle, double limit_ms, struct err *err)
+{
+    struct cli *cli = request->cli;
+    const bool is_full = !strcmp(cli_string(cli, "search"), "full");
+    const uint64_t limit =
+        cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit") : UINT64_MAX;
+    struct search_options options;
+    struct oracle *torchrec = NULL;
+    int rc;
+
+    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
+                               err))
+        return -1;
+    planning_set_search(&options, cli);
+    options.time_limit_ms = limit_ms;
+    if (cli_given(cli, "simplest-within"))
+        options.simplest_frac =
+            fmax(cli_double(cli, "simplest-within"), NOTHING);
+    options.torchrec = torchrec;
+    options.rivals = &request->rivals;
+    options.rivals->arena = cli->arena;
+    options.beam_depth = (unsigned)cli_u64(cli, "depth");
+    options.beam_width = strcmp(cli_string(cli, "search"), "grid")
+                             ? (unsigned)cli_u64(cli, "beam")
+                             : 0;
+    if (!is_full)
+        /* from now on an interrupt keeps the best plan found */
+        interrupt_keep(true);
+    if (cli_given(cli, "trace"))
+        options.trace = &request->trace;
+    rc = cli_given(cli, "from")
+             ? search_replan(plan, &request->from, limit, oracle, &options,
+                             &request->replanned, cli->arena, err)
+             : (is_full ? search_full : search_reference)(
+                   plan, oracle, &options, cli->arena, err);
+    if (!rc && !request->rivals.list->by && !cli_given(cli, "no-rivals") &&
+        !cli_given(cli, "json"))
+        rc = rivals_ask(
+            &request->rivals, &plan->problem,
+            (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
+            err);
+    pool_close(options.pool);
+    if (rc)
+        return -1;
+    plan->version = NEUROSHARD_VERSION;
+    plan->build = build_id;
+    plan->inputs_hash = plan_inputs_hash(plan, cli->arena);
+    return 0;
+}
+
+double plan_search_end(const struct plan_request *request)
+{
+    const double limit_ms = 1000 * cli_double(request->cli, "time-limit");
+
+    return request->cli->start_ms +
+           planning_search_limit_ms(limit_ms, request->problem.n_tables);
+}
+
+/* Time limit in ms of a search for which no time is left. It is above 0 because
+ * a time limit of 0 means no limit. */
+#define LEAST_MS 0.001
+
+double plan_search_time_left(double end_ms)
+{
+    return isfinite(end_ms) ? fmax(end_ms - clock_ms(), LEAST_MS) : 0;
+}

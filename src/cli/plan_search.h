@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_PLAN_SEARCH_H
+#define NEUROSHARD_CLI_PLAN_SEARCH_H
+
+#include "cli/planning.h"
+
+/* The search of the command `plan`, and the end of its time. */
+
+/* Fills a plan whose problem is set: searches the plan (from the plan of
+ * --from, if given), prices it and checks it. limit_ms is the time limit of the
+ * search in ms; 0: none. */
+int plan_search(struct plan *plan, struct plan_request *request,
+                const struct oracle *oracle, double limit_ms,
+                struct err *err) MUST_CHECK;
+/* Returns the clock time in ms at which a search has to end for --time-limit,
+ * or INFINITY without a limit. The limit counts from the start of the command,
+ * so it covers reading the list and opening the cost model. */
+double plan_search_end(const struct plan_request *request);
+/* Returns the time limit in ms of a search that must end at the clock time
+ * end_ms; 0: no limit. */
+double plan_search_time_left(double end_ms);
+
+#endif
