@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/assignment.h"
 
-#include "base/ranked.h"
-#include "search/migration.h"
-
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -257,22 +253,23 @@ static void add_excess(struct assignment *assignment)
             assignment_excess(assignment, r, assignment->bytes[r]);
     if (assignment_counts_moves(assignment))
         assignment->excess +=
-            migration_excess(assignment, assignment->all_moved_bytes);
+            migration_excess(assignment->space, assignment->move_limit_bytes,
+                             assignment->all_moved_bytes);
 }
 
-/* Applies a candidate to its assignment. Devices that the candidate does not
- * touch keep their values. Touched devices get the values that the candidate
- * has already computed. The sums of a device are recomputed from its pieces
- * after REFRESH commits, or after as many commits as it has pieces if that is
- * more. */
+/* Applies changes to their assignment. Devices that the changes do not touch
+ * keep their values. Touched devices get the values of the effect. The sums of
+ * a device are recomputed from its pieces after REFRESH commits, or after as
+ * many commits as it has pieces if that is more. */
 void assignment_commit(struct assignment *assignment,
-                       const struct candidate *candidate)
+                       const struct snapshot *changes,
+                       const struct effect *effect)
 {
     const size_t width = assignment->space->oracle->width;
     const size_t n_terms = assignment->n_terms;
 
-    for (uint32_t c = 0; c < candidate->changes.n; c++) {
-        const struct change *change = &candidate->changes.pieces[c];
+    for (uint32_t c = 0; c < changes->n; c++) {
+        const struct change *change = &changes->pieces[c];
 
         if (change->type == NO_TYPE) {
             drop(assignment, change->piece);
@@ -284,27 +281,26 @@ void assignment_commit(struct assignment *assignment,
             hold(assignment, change->piece);
         }
     }
-    for (uint32_t i = 0; i < candidate->n_devices; i++) {
-        uint32_t r = candidate->devices[i];
+    for (uint32_t i = 0; i < effect->n_devices; i++) {
+        uint32_t r = effect->devices[i];
 
-        assignment->compute_ms[r] = candidate->compute_ms[i];
-        assignment->bytes[r] = candidate->bytes[i];
-        memcpy(assignment->sums + r * width, candidate->sums + i * width,
+        assignment->compute_ms[r] = effect->compute_ms[i];
+        assignment->bytes[r] = effect->bytes[i];
+        memcpy(assignment->sums + r * width, effect->sums + i * width,
                width * sizeof(double));
         memcpy(assignment->terms_ms + r * n_terms,
-               candidate->terms_ms + i * n_terms, n_terms * sizeof(double));
+               effect->terms_ms + i * n_terms, n_terms * sizeof(double));
         if (++assignment->n_commits[r] >= REFRESH &&
             assignment->n_commits[r] >= assignment->holdings[r].n)
             add_up(assignment, r);
         set_load(assignment, r);
     }
-    assignment->total_ms = candidate->total_ms;
-    for (uint32_t i = 0; i < candidate->n_moved; i++)
-        assignment->moved_bytes[candidate->moved[i].unit] =
-            candidate->moved[i].bytes;
-    assignment->all_moved_bytes = candidate->all_moved_bytes;
-    find_leaders(assignment, candidate->devices, candidate->n_devices);
-    if (assignment->excess > 0 || candidate->excess > 0)
+    assignment->total_ms = effect->total_ms;
+    for (uint32_t i = 0; i < effect->n_moved; i++)
+        assignment->moved_bytes[effect->moved[i].unit] = effect->moved[i].bytes;
+    assignment->all_moved_bytes = effect->all_moved_bytes;
+    find_leaders(assignment, effect->devices, effect->n_devices);
+    if (assignment->excess > 0 || effect->excess > 0)
         add_excess(assignment);
     if (assignment_check_every &&
         ++assignment->n_unchecked >= assignment_check_every) {
@@ -347,6 +343,25 @@ static void weigh_terms(struct assignment *assignment)
     }
 }
 
+/* Counts the migration of all units. */
+static void count_migration(struct assignment *assignment)
+{
+    struct snapshot pieces = {0};
+
+    assignment->all_moved_bytes = 0;
+    for (uint32_t u = 0; u < assignment->space->n_units; u++) {
+        pieces.n = 0;
+        for (uint32_t i = assignment->first_of[u]; i != NO_PIECE;
+             i = assignment->links[i].next)
+            *snapshot_next(&pieces) = assignment->pieces[i];
+        assignment->moved_bytes[u] =
+            migration_of_unit(assignment->space, &pieces);
+        assignment->all_moved_bytes = saturating_add(
+            assignment->all_moved_bytes, assignment->moved_bytes[u]);
+    }
+    snapshot_release(&pieces);
+}
+
 void assignment_price(struct assignment *assignment)
 {
     const struct oracle *oracle = assignment->space->oracle;
@@ -363,7 +378,7 @@ void assignment_price(struct assignment *assignment)
         set_load(assignment, r);
     find_leaders(assignment, NULL, 0);
     if (assignment->moved_bytes)
-        migration_count(assignment);
+        count_migration(assignment);
     add_excess(assignment);
     assignment->total_ms =
         oracle->ops->terms ? oracle_terms_total_ms(oracle, assignment->most_ms)
@@ -372,21 +387,6 @@ void assignment_price(struct assignment *assignment)
 }
 
 /* --- snapshots --- */
-
-void snapshot_release(struct snapshot *snapshot)
-{
-    mem_free(snapshot->pieces);
-    *snapshot = (struct snapshot){0};
-}
-
-void snapshot_copy(struct snapshot *to, const struct snapshot *from)
-{
-    to->n = 0;
-    for (uint32_t i = 0; i < from->n; i++)
-        *snapshot_next(to) = from->pieces[i];
-    to->total_ms = from->total_ms;
-    to->excess = from->excess;
-}
 
 /* Saves the pieces in the order of the assignment's array, without the unused
  * entries between them. An assignment that is loaded from the snapshot has
@@ -431,132 +431,4 @@ void snapshot_price(struct snapshot *snapshot, const struct search_space *space)
     snapshot->total_ms = assignment_true_total(&assignment);
     snapshot->excess = assignment.excess;
     assignment_release(&assignment);
-}
-
-/* A piece and its sort keys. The first key is the unit of the piece. */
-#define N_KEYS 5
-struct placed_piece {
-    uint64_t keys[N_KEYS];
-    struct change piece;
-};
-
-static int compare_placed(const void *left, const void *right)
-{
-    return ranked_compare(left, right, N_KEYS);
-}
-
-/* Sorts pieces by unit. Within a unit, the widest pieces come first, and the
- * pieces of one column range are neighbours. If by_device is set, pieces are
- * sorted by device within a unit, so that pieces on one device are
- * neighbours. */
-static void sort_pieces(struct change *pieces, uint32_t n,
-                        const struct search_space *space, bool by_device)
-{
-    struct placed_piece *placed = mem_alloc(n, sizeof(*placed));
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct change it = pieces[i];
-        const uint32_t width = space->types[it.type].width;
-
-        placed[i] = (struct placed_piece){
-            {space->types[it.type].unit, by_device ? it.device : ~width,
-             it.range, it.block, by_device ? it.type : it.device},
-            it};
-    }
-    qsort(placed, n, sizeof(*placed), compare_placed);
-    for (uint32_t i = 0; i < n; i++)
-        pieces[i] = placed[i].piece;
-    mem_free(placed);
-}
-
-/* Writes the n pieces of a unit as n shards of one of its tables. An assignment
- * stores the widths of pieces but not their columns. Only this function assigns
- * column numbers, in the order of the pieces. */
-static void place_shards(struct shard *out, const struct search_space *space,
-                         uint32_t table, const struct change *pieces,
-                         uint32_t n)
-{
-    uint32_t col = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct piece_type *type = &space->types[pieces[i].type];
-        struct shard *shard = &out[i];
-
-        *shard = shard_whole(space->problem, table, pieces[i].device);
-        shard->kind = type->kind;
-        if (shard_cuts_rows(shard->kind))
-            type_place_block(shard, type, pieces[i].range, pieces[i].block);
-        if (shard->kind == SHARD_COLUMN) {
-            shard->col_begin = col;
-            shard->col_end = col += type->width;
-        }
-    }
-}
-
-/* Writes the shards of all pieces to the plan. The tables of a group are placed
- * as one piece, but each table of the group gets its own shard. */
-void snapshot_to_plan(const struct snapshot *snapshot,
-                      const struct search_space *space, struct plan *plan,
-                      struct arena *arena)
-{
-    struct snapshot sorted = {0};
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < snapshot->n; i++)
-        if (!space->types[snapshot->pieces[i].type].is_empty)
-            *snapshot_next(&sorted) = snapshot->pieces[i];
-    sort_pieces(sorted.pieces, sorted.n, space, false);
-    for (uint32_t i = 0; i < sorted.n; i++)
-        n += space->units[space->types[sorted.pieces[i].type].unit].n_tables;
-    plan->shards = ARENA_NEW(arena, struct shard, n);
-    plan->n_shards = 0;
-    for (uint32_t begin = 0, end; begin < sorted.n; begin = end) {
-        struct change *pieces = sorted.pieces + begin;
-        const uint32_t u = space->types[pieces->type].unit;
-        const struct unit *unit = &space->units[u];
-
-        for (end = begin;
-             end < sorted.n && space->types[sorted.pieces[end].type].unit == u;
-             end++)
-            continue;
-        if (space->current && space->types[pieces->type].kind == SHARD_COLUMN)
-            current_order(space, unit->tables[0], pieces, end - begin);
-        for (uint32_t k = 0; k < unit->n_tables; k++) {
-            place_shards(plan->shards + plan->n_shards, space, unit->tables[k],
-                         pieces, end - begin);
-            plan->n_shards += end - begin;
-        }
-    }
-    plan->shard_ms = NULL; /* the old costs belonged to other shards */
-    plan_sort_shards(plan);
-    snapshot_release(&sorted);
-}
-
-/* Merges pieces of one unit on one device. Pieces are sorted by unit and device
- * first, so pieces to merge are neighbours. */
-bool snapshot_join(struct snapshot *snapshot, const struct search_space *space)
-{
-    const uint32_t n = snapshot->n;
-    bool is_fine = true;
-
-    sort_pieces(snapshot->pieces, n, space, true);
-    snapshot->n = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct change next = snapshot->pieces[i];
-        struct change *last =
-            snapshot->n ? &snapshot->pieces[snapshot->n - 1] : NULL;
-        uint32_t type = NO_TYPE;
-
-        if (last && last->device == next.device &&
-            space->types[last->type].unit == space->types[next.type].unit &&
-            space_width_steps(space, last->type)) {
-            type = space_joined_type(space, last->type, next.type);
-            is_fine = is_fine && type != NO_TYPE;
-        }
-        if (type == NO_TYPE)
-            snapshot->pieces[snapshot->n++] = next;
-        else
-            last->type = type;
-    }
-    return is_fine;
 }

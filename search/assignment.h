@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_STATE_H
 
 #include "core/plan.h"
-#include "search/search_space.h"
+#include "search/migration.h"
 
 /*
  * Assignment of pieces to devices: the state of a search. It lists the pieces
@@ -13,26 +13,6 @@
  * lists and sums are always up to date; search/assignment.c lists the
  * invariants. Only one thread at a time may use an assignment.
  */
-
-/* Index that stands for "no piece" or "no device". */
-#define NO_PIECE UINT32_MAX
-/* Special values of move_limit_bytes in re-planning. Both mean that migration
- * has no limit. With NO_MOVE_LIMIT candidates do not count their migration;
- * with COUNT_MOVES they do. */
-#define NO_MOVE_LIMIT UINT64_MAX
-#define COUNT_MOVES (UINT64_MAX - 1)
-
-/* A piece of an assignment, or a change in a candidate. A change is a changed
- * piece, a new piece (`piece` is NO_PIECE) or a removed piece (`type` is
- * NO_TYPE). */
-struct change {
-    uint32_t piece; /* index of the piece in the assignment */
-    uint32_t type;  /* piece type; NO_TYPE: the entry is free */
-    uint32_t device;
-    uint32_t range; /* column range of the unit that the piece belongs to; the
-                       row blocks of a range are separate pieces */
-    uint32_t block; /* row block of the piece; 0 if the rows are not cut */
-};
 
 /* Position of a piece in the lists of the assignment. */
 struct link {
@@ -136,18 +116,6 @@ void assignment_init(struct assignment *assignment,
                      const struct search_space *space);
 void assignment_release(struct assignment *assignment);
 
-/* Excess of a device that is one byte over its limit. */
-#define ASSIGNMENT_ANY_EXCESS 0.002
-/* Returns the excess of bytes over a limit: 0 if the bytes keep the limit, else
- * ASSIGNMENT_ANY_EXCESS plus the bytes above the limit as a share of `whole`.
- * For a device `whole` is its usable memory. */
-static inline double excess_over(uint64_t limit, uint64_t bytes, uint64_t whole)
-{
-    if (bytes <= limit)
-        return 0;
-    return ASSIGNMENT_ANY_EXCESS +
-           (double)(bytes - limit) / ((double)whole + 1);
-}
 static inline double assignment_excess(const struct assignment *assignment,
                                        uint32_t device, uint64_t bytes)
 {
@@ -156,10 +124,37 @@ static inline double assignment_excess(const struct assignment *assignment,
     return excess_over(room, bytes, room);
 }
 
-/* Applies a candidate that has been priced. */
-struct candidate;
+/* Migration of one unit. */
+struct unit_moved {
+    uint32_t unit;
+    uint64_t bytes;
+};
+
+/* Effect of changes on an assignment: the values of the devices and units that
+ * they touch, afterwards. R is the number of devices of the assignment. */
+struct effect {
+    uint32_t *devices; /* [n_devices] touched devices; has room for all R */
+    uint32_t n_devices;
+    uint64_t *bytes;    /* [n_devices]: bytes on the device */
+    double *sums;       /* [n_devices][width]: sums of the device */
+    double *compute_ms; /* [n_devices]: compute of the device. If the oracle has
+                           no terms, this points into the `struct pricing` that
+                           priced the changes last (search/evaluator.h) */
+    double *terms_ms;   /* [n_devices][n_terms]: terms of the device; same as
+                           compute_ms if the oracle has no terms */
+    double total_ms;    /* total of the assignment */
+    double excess;      /* excess of the assignment */
+    /* [n_moved] touched units with their migration; only in re-planning; has
+     * room for all units */
+    struct unit_moved *moved;
+    uint32_t n_moved;
+    uint64_t all_moved_bytes; /* bytes of migration of the assignment */
+};
+
+/* Applies changes whose effect is known. */
 void assignment_commit(struct assignment *assignment,
-                       const struct candidate *candidate);
+                       const struct snapshot *changes,
+                       const struct effect *effect);
 /* The checker of invariants runs on every Nth commit of an assignment, and
  * aborts the program if an invariant does not hold. 0: the checker never runs.
  * N is 256 in debug and sanitizer builds (make CHECK_EVERY=256) and 0 in
@@ -173,33 +168,6 @@ void assignment_price(struct assignment *assignment);
  * (oracle_total_ms). */
 double assignment_true_total(const struct assignment *assignment);
 
-/* Snapshot of an assignment: its pieces, total and excess, but no sums, so a
- * copy costs no more than its pieces. A zeroed snapshot is empty. A snapshot is
- * also used as a list of changes of a candidate. */
-struct snapshot {
-    struct change *pieces; /* [n], owned; the member `piece` is used only in a
-                              list of changes */
-    uint32_t n;
-    size_t capacity;
-    double total_ms, excess;
-    uint64_t moved_bytes; /* migration; set only for the points of a Pareto
-                             front (search/migration.h) */
-};
-
-void snapshot_release(struct snapshot *snapshot);
-/* Returns a new entry at the end, which the caller fills in place. This is
- * faster than to build an entry elsewhere and copy it: the copy would stall on
- * the writes that were just made. */
-static inline struct change *snapshot_next(struct snapshot *snapshot)
-{
-    if (snapshot->n == snapshot->capacity)
-        snapshot->pieces =
-            mem_room(snapshot->pieces, snapshot->n, &snapshot->capacity,
-                     sizeof(*snapshot->pieces));
-    return &snapshot->pieces[snapshot->n++];
-}
-/* Copies the pieces, the total and the excess of a snapshot. */
-void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 /* Takes a snapshot of the assignment. */
 void snapshot_save(struct snapshot *snapshot,
                    const struct assignment *assignment);
@@ -210,17 +178,5 @@ void snapshot_load(const struct snapshot *snapshot,
 /* Sets the excess of the snapshot, and its total by the oracle's comm. */
 void snapshot_price(struct snapshot *snapshot,
                     const struct search_space *space);
-
-/* Writes the pieces of the snapshot as shards of the plan, which live in the
- * arena. Columns of a table are given to its pieces in order, the widest piece
- * first. In re-planning the pieces get their columns such that few columns move
- * (search/migration.h). */
-void snapshot_to_plan(const struct snapshot *snapshot,
-                      const struct search_space *space, struct plan *plan,
-                      struct arena *arena);
-/* Merges column pieces of a unit that are on the same device, as candidate_join
- * does (search/candidate.h). Returns false if some of these pieces may not be
- * merged. */
-bool snapshot_join(struct snapshot *snapshot, const struct search_space *space);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/search.h"
+#include "search/bound.h"
 
-#include "search/search_space.h"
+#include "search/planners.h"
+#include "search/space_init.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "search/builder.h"
 
 #include "base/interrupt.h"
+#include "search/candidate.h"
 #include "search/load_order.h"
 
 #include <math.h>

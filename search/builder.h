@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_SEARCH_BUILDER_H
 #define NEUROSHARD_SEARCH_BUILDER_H
 
-#include "search/assignment.h"
+#include "search/search_space.h"
+#include "search/snapshot.h"
 
 /*
  * Greedy construction of an assignment in which each unit has a given sharding.

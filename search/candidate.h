@@ -16,7 +16,7 @@
  *     candidate_join      merges column pieces that meet on a device
  *     candidate_sum       adds up the touched devices, and the excess
  *     evaluators_price   prices them, and the total
- *     assignment_commit   applies the candidate; left out if it is rejected
+ *     candidate_commit   applies the candidate; left out if it is rejected
  *
  * Each function takes O(size of the changes), except that the oracle's comm
  * prices all devices.
@@ -31,12 +31,6 @@
  * plan (plan_join_columns). In re-planning only, pieces of equal widths that do
  * not touch may stay separate, as in the current plan.
  */
-
-/* Migration of one unit. */
-struct unit_moved {
-    uint32_t unit;
-    uint64_t bytes;
-};
 
 /* Estimated state of a device while a ruin-and-recreate move is built
  * (search/moves.h). */
@@ -53,10 +47,9 @@ struct device_estimate {
 struct candidate {
     struct arena arena;      /* arena that holds the arrays below */
     struct snapshot changes; /* list of the changes */
-    uint32_t *devices; /* [n_devices] devices that the candidate touches; has
-                          room for all R */
-    uint32_t n_devices;
-    uint32_t *place; /* [R]: index of the device in `devices`, or NO_PIECE */
+    struct effect after;     /* values after the candidate is committed */
+    uint32_t
+        *place; /* [R]: index of the device in after.devices, or NO_PIECE */
     uint32_t *n_in_block; /* [assignment_n_blocks]: number of devices that the
                              candidate touches in each block of devices */
     uint32_t *first_on;   /* [R]: scratch of candidate_join. search/moves.h uses
@@ -66,28 +59,13 @@ struct candidate {
                       candidate adds is the only piece of its unit on its
                       device, or shares its device with other pieces of the unit
                       only as in the current plan */
-    /* [n_devices]: number of pieces on the device afterwards */
+    /* [after.n_devices]: number of pieces on the device afterwards */
     int64_t *n_held;
-    uint64_t *bytes;    /* [n_devices]: bytes on the device afterwards */
-    double *sums;       /* [n_devices][width]: sums of the device afterwards */
-    double *compute_ms; /* [n_devices]: compute of the device afterwards. If the
-                           oracle has no terms, this points into the `struct
-                           pricing` that priced the candidate last */
-    double *terms_ms;   /* [n_devices][n_terms]: terms of the device afterwards;
-                           same as compute_ms if the oracle has no terms */
     bool is_given_up; /* the candidate is sure to be rejected; if the oracle has
                          terms, it is then not priced */
     double limit_ms;  /* a total above this limit is accepted only by chance, by
                          the temperature of the chain; INFINITY: no limit */
     double temperature_ms;
-    double total_ms; /* total of the assignment afterwards */
-    double excess;   /* excess of the assignment afterwards */
-    /* [n_moved] units that the candidate touches, with their migration; only in
-     * re-planning; has room for all units */
-    struct unit_moved *moved;
-    uint32_t n_moved;
-    uint64_t
-        all_moved_bytes; /* bytes of migration of the assignment afterwards */
     /* [R]: scratch that is used while changes are chosen */
     struct device_estimate *estimates;
 };
@@ -165,71 +143,18 @@ bool candidate_join(struct candidate *candidate,
  * of the assignment. */
 void candidate_sum(struct candidate *candidate,
                    const struct assignment *assignment);
+/* Applies a candidate that has been priced (search/evaluator.h) to its
+ * assignment. */
+static inline void candidate_commit(struct assignment *assignment,
+                                    const struct candidate *candidate)
+{
+    assignment_commit(assignment, &candidate->changes, &candidate->after);
+}
 /* Adds up the pieces of one device only, and returns its sums, [width]. The
  * sums of one device are enough to reject many candidates. Call it before
  * candidate_sum. */
 const double *candidate_sum_on(struct candidate *candidate,
                                const struct assignment *assignment,
                                uint32_t device);
-
-/* Buffers to price up to n candidates in one batch. The buffers are not used if
- * the oracle has terms. */
-struct pricing {
-    struct bwd_memo memo; /* backward exchanges that were priced before; zeroed
-                             if the oracle's comm prices them */
-    /* [n][R][width], owned; the memory block also holds the arrays below. Each
-     * batch fills `sums` twice: first with the sums of all touched devices,
-     * gathered for ops->compute, and then with the sums of all devices of each
-     * candidate. With a memo the second filling has only the lane that the memo
-     * needs, [n][R]. */
-    double *sums;
-    /* Four arrays of [n][R]. rows_ms has the compute times of the touched
-     * devices, gathered in one list. */
-    double *compute_ms, *fwd_ms, *bwd_ms, *rows_ms;
-};
-
-/* Allocates buffers for up to n candidates. */
-void pricing_init(struct pricing *pricing, const struct search_space *space,
-                  uint32_t n);
-void pricing_release(struct pricing *pricing);
-
-/* Evaluator: an assignment and one candidate of it at a time. */
-struct evaluator {
-    struct assignment assignment;
-    struct candidate candidate;
-    struct pricing alone; /* buffers to price one candidate of this evaluator;
-                             they have no memo, because a memo is large */
-    uint64_t n_priced;    /* number of candidates priced */
-    struct snapshot best; /* changes and excess of the best candidate noted
-                             since evaluator_seek; total_ms is its value */
-};
-
-void evaluator_init(struct evaluator *evaluator,
-                    const struct search_space *space);
-/* Frees the contents. Returns the number of candidates priced. */
-uint64_t evaluator_release(struct evaluator *evaluator);
-
-/* Prices the candidates of n evaluators in one batch. candidate_sum must have
- * been called for all of these candidates. The resulting totals may be NaN. */
-void evaluators_price(struct evaluator *const *evaluators, uint32_t n,
-                      struct pricing *pricing);
-
-/* Prices the candidate of the evaluator, to which all changes have been added.
- * Merges pieces that meet on a device, and sets the total and the excess of the
- * candidate. Returns the total, or INFINITY if the total is not finite or if
- * the candidate is not allowed (candidate_join). assignment_commit may
- * follow. */
-double evaluator_price(struct evaluator *evaluator);
-
-/* Begins to look for the best of several candidates, which are evaluated one
- * after the other. The best has the least excess, then the least value; among
- * equals the first wins. The best must also be better than the excess and the
- * value given here. */
-void evaluator_seek(struct evaluator *evaluator, double excess, double value);
-/* Notes the priced candidate if, with this value, it is the best since
- * evaluator_seek. Ignores values that are not finite. */
-void evaluator_note(struct evaluator *evaluator, double value);
-/* Commits the best candidate noted. Returns false if no candidate was noted. */
-bool evaluator_make(struct evaluator *evaluator);
 
 #endif

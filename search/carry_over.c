@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/migration.h"
+#include "search/carry_over.h"
 
 #include "base/ranked.h"
+#include "search/evaluator.h"
 #include "search/moves.h"
+#include "search/to_plan.h"
 
 #include <math.h>
 
@@ -188,4 +190,24 @@ void carry_over(struct snapshot *out, const struct search_space *space)
     snapshot_release(&unit);
     evaluator_release(&evaluator);
     mem_free(order);
+}
+
+void current_keep_nearest(struct current_plan *current,
+                          const struct snapshot *nearest,
+                          const struct search_space *space, struct arena *arena)
+{
+    uint32_t *begins = ARENA_NEW(arena, uint32_t, space->n_units + 1);
+    uint32_t *next = ARENA_NEW(arena, uint32_t, space->n_units);
+
+    for (uint32_t i = 0; i < nearest->n; i++)
+        begins[space->types[nearest->pieces[i].type].unit + 1]++;
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        begins[u + 1] += begins[u];
+        next[u] = begins[u];
+    }
+    current->nearest = ARENA_NEW(arena, struct change, nearest->n);
+    for (uint32_t i = nearest->n; i-- > 0;)
+        current->nearest[next[space->types[nearest->pieces[i].type].unit]++] =
+            nearest->pieces[i];
+    current->nearest_of = begins;
 }

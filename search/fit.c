@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "search/starts.h"
 #include "search/temper.h"
+#include "search/to_plan.h"
 
 #include <string.h>
 

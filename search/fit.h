@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_SEARCH_FIT_H
 #define NEUROSHARD_SEARCH_FIT_H
 
-#include "search/assignment.h"
+#include "search/search_space.h"
+#include "search/snapshot.h"
 
 /*
  * Finds an assignment that keeps the memory limits, whatever it costs. It tries

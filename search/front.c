@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/migration.h"
+#include "search/front.h"
 
 #include <math.h>
 #include <string.h>

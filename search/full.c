@@ -2,12 +2,18 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "search/finish.h"
+#include "search/bound.h"
+#include "search/carry_over.h"
+#include "search/checked_oracle.h"
 #include "search/infeasible.h"
+#include "search/local_search.h"
 #include "search/marginal.h"
-#include "search/migration.h"
+#include "search/planners.h"
+#include "search/published.h"
 #include "search/schedule.h"
-#include "search/search.h"
+#include "search/space_init.h"
+#include "search/starts.h"
+#include "search/to_plan.h"
 
 #include <math.h>
 

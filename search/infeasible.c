@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "search/space_init.h"
+#include "search/units.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
-#include "search/migration.h"
 
 #include <math.h>
 #include <string.h>

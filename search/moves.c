@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/migration.h"
-
 #include <assert.h>
 #include <math.h>
 
@@ -528,6 +526,21 @@ static void propose_rebuild(struct draw *draw)
 
 #define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
+
+void current_propose(struct candidate *candidate,
+                     const struct assignment *assignment, uint32_t unit)
+{
+    const struct current_plan *current = assignment->space->current;
+
+    if (assignment->move_limit_bytes == NO_MOVE_LIMIT ||
+        !assignment->moved_bytes[unit])
+        return;
+    candidate_remove_unit(candidate, assignment, unit);
+    candidate->is_apart = true;
+    for (uint32_t i = current->nearest_of[unit];
+         i < current->nearest_of[unit + 1]; i++)
+        candidate_add(candidate, current->nearest[i]);
+}
 
 void propose(struct candidate *candidate, const struct assignment *assignment,
              struct rng *rng)

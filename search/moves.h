@@ -44,4 +44,9 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
              const struct sharding *const *shardings, uint32_t n_shardings,
              struct rng *rng);
 
+/* Adds changes to the candidate that place this unit as it is in the current
+ * plan. Adds nothing if the unit is already placed like this. */
+void current_propose(struct candidate *candidate,
+                     const struct assignment *assignment, uint32_t unit);
+
 #endif

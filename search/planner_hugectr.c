@@ -13,9 +13,8 @@
  * costs are for that width. In this file both costs are scaled by the width of
  * the table.
  */
-#include "search/search.h"
-
 #include "base/ranked.h"
+#include "search/planners.h"
 
 #include <assert.h>
 #include <math.h>

@@ -16,10 +16,9 @@
  * room. If the sharding type keeps a table on one host, the whole table goes to
  * the least loaded host with room.
  */
-#include "search/search.h"
-
 #include "base/clock.h"
 #include "base/ranked.h"
+#include "search/planners.h"
 #include "search/search_space.h"
 
 #include <math.h>

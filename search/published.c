@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/search.h"
+#include "search/published.h"
 
 #include "base/interrupt.h"
 #include "base/ranked.h"
-#include "search/finish.h"
+#include "search/assignment.h"
+#include "search/checked_oracle.h"
 #include "search/greedy.h"
 #include "search/infeasible.h"
+#include "search/local_search.h"
+#include "search/space_init.h"
+#include "search/to_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/migration.h"
+#include "search/replan.h"
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "search/carry_over.h"
 #include "search/infeasible.h"
+#include "search/local_search.h"
 #include "search/marginal.h"
 #include "search/moves.h"
+#include "search/rename_gpus.h"
+#include "search/space_init.h"
 #include "search/temper.h"
+#include "search/to_plan.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -86,12 +91,13 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
         return false;
     total_ms = evaluator_price(evaluator);
     if (!isfinite(total_ms) ||
-        evaluator->candidate.excess > assignment->excess ||
-        evaluator->candidate.all_moved_bytes >= assignment->all_moved_bytes)
+        evaluator->candidate.after.excess > assignment->excess ||
+        evaluator->candidate.after.all_moved_bytes >=
+            assignment->all_moved_bytes)
         return false;
     *price = (total_ms - assignment->total_ms) /
              (double)(assignment->all_moved_bytes -
-                      evaluator->candidate.all_moved_bytes);
+                      evaluator->candidate.after.all_moved_bytes);
     return true;
 }
 
@@ -114,8 +120,8 @@ void replan_lessen(struct replan *replan)
         for (uint32_t i = 0; i < (n + 1) / 2; i++) {
             if (!price_way(replan, moved[i].idx, &price))
                 continue;
-            assignment_commit(&replan->evaluator.assignment,
-                              &replan->evaluator.candidate);
+            candidate_commit(&replan->evaluator.assignment,
+                             &replan->evaluator.candidate);
             (void)replan_offer_assignment(replan);
             any = true;
         }
@@ -185,7 +191,7 @@ static bool gains_in_sharding(struct replan *replan, uint32_t unit)
         gains = evaluator->candidate.changes.n &&
                 evaluator_price(evaluator) <
                     evaluator->assignment.total_ms * (1 - ROUNDING_FRAC) &&
-                !(evaluator->candidate.excess > 0);
+                !(evaluator->candidate.after.excess > 0);
         replan->plan->n_evaluations++;
     }
     return gains;
@@ -410,8 +416,8 @@ static int find(struct replan *replan, struct err *err)
 
     options.simplest_frac = 0; /* used for the final plan only */
     carry_over(&replan->nearest, &replan->space);
-    assignment_init(&replan->current.nearest, &replan->space);
-    snapshot_load(&replan->nearest, &replan->current.nearest);
+    current_keep_nearest(&replan->current, &replan->nearest, &replan->space,
+                         &replan->scratch);
     snapshot_load(&replan->nearest, &replan->evaluator.assignment);
     (void)replan_offer_assignment(replan);
     replan->report->standing = (struct replan_point){
@@ -495,7 +501,6 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     if (!find(replan, err))
         rc = write_plan(replan, arena, err);
     evaluator_release(&replan->evaluator);
-    assignment_release(&replan->current.nearest);
 out:
     snapshot_release(&replan->nearest);
     front_release(&replan->front);

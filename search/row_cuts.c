@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/listing.h"
-
 #include "base/ranked.h"
-#include "search/migration.h"
+#include "search/listing.h"
 
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_SCHEDULE_H
 #define NEUROSHARD_SEARCH_SCHEDULE_H
 
-#include "search/starts.h"
 #include "search/temper.h"
 
 /*

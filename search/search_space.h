@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "core/oracle.h"
+#include "search/current_plan.h"
 #include "search/tuning.h"
 
 /*
@@ -21,9 +22,6 @@
  * long list of tables, the width step is larger, because there would be too
  * many widths to price.
  */
-
-/* Index that stands for "no piece type". */
-#define NO_TYPE UINT32_MAX
 
 /* A piece type. */
 struct piece_type {
@@ -124,14 +122,11 @@ struct unit {
  * Together with other pieces, a replica costs less than alone. */
 #define LEAST_REPLICA_FRAC 0.2
 
-struct current_plan;
-struct search_options;
-
 /* The search space. */
 struct search_space {
     const struct problem *problem; /* not owned */
     const struct oracle *oracle;   /* not owned */
-    /* current plan (search/migration.h); not owned; NULL except in
+    /* current plan (search/current_plan.h); not owned; NULL except in
      * re-planning */
     const struct current_plan *current;
     uint32_t n_devices;
@@ -166,39 +161,6 @@ struct search_space {
      * nothing is priced */
     double *standalone_ms;
 };
-
-/* Fills the units, their allowed kinds and the usable memory, without piece
- * types and shardings. Arrays live in the arena. Fails with ERR_INPUT if a
- * group is pinned to two devices. */
-int space_collect(struct search_space *space, const struct problem *problem,
-                  const struct oracle *oracle, struct arena *arena,
-                  struct err *err) MUST_CHECK;
-
-/* Fills the whole search space. Arrays live in the arena.
- *
- * current: the current plan in re-planning, else NULL. It must live longer than
- * the search space. In re-planning the search space also allows every table to
- * stay as it is. So the width steps are as fine as the widths of the current
- * pieces and, unless the oracle wants equal blocks, the current row blocks are
- * in the search space. The last row block grows with its table.
- *
- * options: threads and time limit; may be NULL. Once the time limit has passed,
- * tables that can stand whole or be cut by columns get no other sharding.
- *
- * If the oracle embeds nothing (ops->embed is NULL), piece types have bytes and
- * no costs.
- *
- * Fails with
- *
- * - the errors of space_collect;
- * - ERR_USAGE if a table cannot be placed in any way that the oracle can price;
- * - ERR_INPUT if the oracle gives a cost that is not finite;
- * - ERR_INTERRUPTED after an interrupt, if the list of tables is long (a short
- *   list takes no time). */
-int space_init(struct search_space *space, const struct problem *problem,
-               const struct oracle *oracle, const struct current_plan *current,
-               const struct search_options *options, struct arena *arena,
-               struct err *err) MUST_CHECK;
 
 /* Returns a shard that stands for all pieces of a piece type when the oracle
  * and the memory model are asked. `table` is one of the tables of the unit. The

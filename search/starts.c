@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "search/assignment.h"
 #include "search/builder.h"
 
 #include <math.h>

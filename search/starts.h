@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_SEARCH_STARTS_H
 #define NEUROSHARD_SEARCH_STARTS_H
 
-#include "search/assignment.h"
+#include "search/search_space.h"
+#include "search/snapshot.h"
 
 /*
  * Starting points of the full search. A starting point has a sharding for each
@@ -43,7 +44,6 @@
  * also ends it, and so does the clock at end_ms (INFINITY: never). Returns the
  * number of assignments priced.
  */
-#define STARTS_KEPT 4
 uint64_t starts_find(struct snapshot best[STARTS_KEPT],
                      const struct search_space *space, struct pool *pool,
                      double end_ms);

@@ -98,10 +98,12 @@ static double more_imbalance(const struct chain *chain)
     const struct candidate *candidate = &chain->evaluator.candidate;
     double sum = 0;
 
-    for (uint32_t i = 0; i < candidate->n_devices; i++) {
+    for (uint32_t i = 0; i < candidate->after.n_devices; i++) {
         const double *now_ms =
-            assignment->terms_ms + candidate->devices[i] * assignment->n_terms;
-        const double *then_ms = candidate->terms_ms + i * assignment->n_terms;
+            assignment->terms_ms +
+            candidate->after.devices[i] * assignment->n_terms;
+        const double *then_ms =
+            candidate->after.terms_ms + i * assignment->n_terms;
 
         for (uint32_t h = 0; h < chain->n_imbalance; h++)
             sum += imbalance_ms(&chain->imbalance[h], then_ms) -
@@ -153,10 +155,10 @@ static void decide(struct chain *chain)
 
     if (!candidate->changes.n)
         return;
-    if (candidate_is_priced(candidate) && isfinite(candidate->total_ms)) {
+    if (candidate_is_priced(candidate) && isfinite(candidate->after.total_ms)) {
         more_imbalance_ms = more_imbalance(chain);
-        rise = candidate->total_ms - assignment->total_ms +
-               excess_ms(chain, candidate->excess - assignment->excess) +
+        rise = candidate->after.total_ms - assignment->total_ms +
+               excess_ms(chain, candidate->after.excess - assignment->excess) +
                assignment->space->tuning->imbalance_weight * more_imbalance_ms;
     }
     if (rise > 0 &&
@@ -167,7 +169,7 @@ static void decide(struct chain *chain)
     assert(!candidate->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
-    assignment_commit(&chain->evaluator.assignment, candidate);
+    candidate_commit(&chain->evaluator.assignment, candidate);
     chain->all_imbalance_ms += more_imbalance_ms;
     if (is_better(assignment->excess, assignment->total_ms, &chain->best))
         chain->is_saved = false;

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_TEMPER_H
 #define NEUROSHARD_SEARCH_TEMPER_H
 
-#include "search/candidate.h"
+#include "search/evaluator.h"
 
 /*
  * Simulated annealing and parallel tempering: a fixed number of chains run on

@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Largest number of starting points that are annealed (search/starts.h). */
+#define STARTS_KEPT 4
+
 /*
  * Tuning parameters of the full search (search/schedule.c): how often it
  * proposes each kind of move, and how it weighs the terms of its energy, the

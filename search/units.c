@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "search/units.h"
 
 #include "core/canonical.h"
 #include "core/ways.h"
-#include "search/assignment.h"
 
 #include <inttypes.h>
 

@@ -7,6 +7,7 @@
 #include "core/plan_moves.h"
 #include "costmodel/oracles.h"
 #include "microbench/tasks.h"
+#include "search/planners.h"
 
 #define MAX_FILES 1000
 #define MAX_TASKS 100000

@@ -2,6 +2,7 @@
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/explain.h"
+#include "search/search.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "cli/plan_counts.h"
 #include "cli/plan_search.h"
+#include "search/search.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "emit/report.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
+#include "search/planners.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/planning.h"
-
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "cli/planning.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"
 #include "emit/report.h"
 #include "io/plan_json.h"
+#include "search/planners.h"
 
 #include <string.h>
 

@@ -12,6 +12,8 @@
 #include "io/plan_json.h"
 #include "io/plan_torchrec.h"
 #include "io/tables_io.h"
+#include "search/bound.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "emit/compare_table.h"
-#include "search/search.h"
+#include "search/planners.h"
 
 /*
  * Code that plan, compare, cost and similar commands share: the options that

@@ -21,12 +21,11 @@
  */
 #include "tests/golden.h"
 
-#include <math.h>
-
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 #include "search/search.h"
-#include "search/tuning.h"
+
+#include <math.h>
 
 #define MAX_SEEDS 16
 #define MAX_CASES 64

@@ -10,12 +10,13 @@
  */
 #include "tests/bench/plain.h"
 
+#include "costmodel/oracles.h"
+#include "search/snapshot.h"
+#include "search/space_init.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "costmodel/oracles.h"
-#include "search/search.h"
 
 #define DRAWN_SEED 1300 /* seed of the lists */
 #define BATCH 65536

@@ -15,14 +15,14 @@
  */
 #include "tests/golden.h"
 
+#include "base/rng.h"
+#include "costmodel/oracles.h"
+#include "search/published.h"
+#include "search/space_init.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <sys/resource.h>
-
-#include "base/rng.h"
-#include "costmodel/oracles.h"
-#include "search/finish.h"
-#include "search/search.h"
 
 #define REPEATS 3
 #define RELABELLINGS 100

@@ -6,7 +6,6 @@
 
 #include "base/rng.h"
 #include "search/assignment.h"
-#include "search/search_space.h"
 
 /*
  * The plain rival: the search that a programmer would write in an afternoon.

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "costmodel/oracles.h"
-#include "search/search.h"
+#include "search/planners.h"
 #include "tests/golden.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

@@ -6,7 +6,7 @@
  * with fewer rows. */
 #include "base/rng.h"
 #include "costmodel/oracles.h"
-#include "search/search_space.h"
+#include "search/space_init.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 

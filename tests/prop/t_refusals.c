@@ -2,7 +2,7 @@
 /* The message "no plan fits" is true: if a search gives it for a tiny problem,
  * none of all possible plans fits in memory. Without a proof the message is
  * "not found". */
-#include "search/search.h"
+#include "search/planners.h"
 #include "tests/tap.h"
 #include "tests/unit/search/exhaustive.h"
 #include "tests/unit/search/fake.h"

@@ -5,7 +5,7 @@
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
-#include "search/search.h"
+#include "search/planners.h"
 #include "tests/tap.h"
 
 #define N_GPUS 8

@@ -4,6 +4,7 @@
  * published search, too, cuts sequence tables only in halves. Adjacent pieces
  * of other tables in its plans are tested elsewhere (t_search_pieces). */
 #include "emit/formats.h"
+#include "search/assignment.h"
 #include "search/search.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

@@ -6,6 +6,7 @@
  * minimum width. */
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
+#include "search/assignment.h"
 #include "search/search.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

@@ -4,6 +4,7 @@
  * their bound, the same at any thread count, and no more expensive for a
  * permuted list. With more memory they are hardly more expensive: this may
  * happen with little effort, but not with the default effort. */
+#include "search/assignment.h"
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

@@ -3,7 +3,7 @@
  * no more than that of any other planner, even with little effort. No plan is
  * below the bound. */
 #include "costmodel/oracles.h"
-#include "search/search.h"
+#include "search/planners.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

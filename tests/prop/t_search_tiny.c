@@ -3,7 +3,8 @@
  * finds the best plan nearly always, its bound is never above the best plan,
  * and it fails only if no plan exists. */
 #include "costmodel/oracles.h"
-#include "search/search.h"
+#include "search/assignment.h"
+#include "search/planners.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

@@ -2,6 +2,8 @@
 #include "tests/unit/search/assignment_check.h"
 
 #include "core/plan_check.h"
+#include "search/assignment.h"
+#include "search/to_plan.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,9 @@
  * the requested sort, and a starting assignment that fits. Include in one file
  * only. */
 
+#include "search/assignment.h"
 #include "search/fit.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

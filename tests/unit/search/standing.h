@@ -6,8 +6,9 @@
  * tables have grown or shrunk since, and the devices have the requested memory.
  * Include in one file only. */
 
-#include "search/candidate.h"
-#include "search/migration.h"
+#include "search/carry_over.h"
+#include "search/evaluator.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -89,8 +90,8 @@ static void standing_open(struct standing *standing, uint64_t seed,
                    &standing->current, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
     carry_over(&standing->nearest, &standing->space);
-    assignment_init(&standing->current.nearest, &standing->space);
-    snapshot_load(&standing->nearest, &standing->current.nearest);
+    current_keep_nearest(&standing->current, &standing->nearest,
+                         &standing->space, &standing->arena);
     evaluator_init(&standing->evaluator, &standing->space);
     standing->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
     snapshot_load(&standing->nearest, &standing->evaluator.assignment);
@@ -99,7 +100,6 @@ static void standing_open(struct standing *standing, uint64_t seed,
 static void standing_close(struct standing *standing)
 {
     evaluator_release(&standing->evaluator);
-    assignment_release(&standing->current.nearest);
     snapshot_release(&standing->nearest);
     arena_release(&standing->arena);
 }

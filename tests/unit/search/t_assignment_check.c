@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/search/assignment_check.h"
 
+#include "search/evaluator.h"
+#include "search/fit.h"
+#include "search/moves.h"
+#include "search/space_init.h"
+#include "tests/unit/search/scene.h"
+#include "tests/unit/search/standing.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "search/candidate.h"
-#include "search/moves.h"
-#include "tests/unit/search/scene.h"
-#include "tests/unit/search/standing.h"
 
 #define MAX_TABLES 1000
 
@@ -355,7 +357,7 @@ static void walk(struct evaluator *evaluator, struct rng *rng,
         propose(&evaluator->candidate, &evaluator->assignment, rng);
         if (evaluator->candidate.changes.n &&
             isfinite(evaluator_price(evaluator)))
-            assignment_commit(&evaluator->assignment, &evaluator->candidate);
+            candidate_commit(&evaluator->assignment, &evaluator->candidate);
         tally->n_wrong += assignment_check(&evaluator->assignment, &err) != 0;
         spoil_once(evaluator, rng_draw(rng, evaluator->assignment.n_pieces),
                    i % N_FAULTS, tally);
@@ -415,9 +417,10 @@ static bool is_aborted(uint32_t every, unsigned n)
         if (!evaluator->candidate.changes.n ||
             !isfinite(evaluator_price(evaluator)))
             continue;
-        for (uint32_t k = 0; !i && k < evaluator->candidate.n_devices; k++)
-            evaluator->candidate.bytes[k]++;
-        assignment_commit(&evaluator->assignment, &evaluator->candidate);
+        for (uint32_t k = 0; !i && k < evaluator->candidate.after.n_devices;
+             k++)
+            evaluator->candidate.after.bytes[k]++;
+        candidate_commit(&evaluator->assignment, &evaluator->candidate);
         i++;
     }
     _exit(0);
@@ -479,7 +482,7 @@ static unsigned count_refreshes(uint32_t n_tables)
         candidate_send(&evaluator.candidate, assignment, piece, 0,
                        1 - assignment->pieces[piece].device);
         (void)evaluator_price(&evaluator);
-        assignment_commit(&evaluator.assignment, &evaluator.candidate);
+        candidate_commit(&evaluator.assignment, &evaluator.candidate);
         for (uint32_t r = 0; r < 2; r++) {
             const uint32_t n = assignment->holdings[r].n;
             const bool is_due = before[r] + 1 >= (n > 64 ? n : 64);

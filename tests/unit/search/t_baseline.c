@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/search.h"
+#include "search/planners.h"
 
 #include "tests/judge.h"
 #include "tests/tap.h"

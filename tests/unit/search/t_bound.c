@@ -2,9 +2,9 @@
 /* The lower bound must not fall if a problem is restricted: fewer ways to place
  * a table or less memory give an equal or higher bound. Random problems check
  * this. */
-#include "search/search.h"
+#include "search/bound.h"
 
-#include "search/search_space.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A candidate has the same price in a batch and alone, and its predicted values
  * match the assignment after the commit. */
-#include "search/candidate.h"
+#include "search/evaluator.h"
 
+#include "search/fit.h"
 #include "search/moves.h"
+#include "search/space_init.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
@@ -23,11 +25,11 @@ struct tally {
 static void come_true(struct evaluator *evaluator, struct tally *tally)
 {
     struct assignment *assignment = &evaluator->assignment;
-    const double total_ms = evaluator->candidate.total_ms;
-    const double excess = evaluator->candidate.excess;
+    const double total_ms = evaluator->candidate.after.total_ms;
+    const double excess = evaluator->candidate.after.excess;
     struct err err = {0};
 
-    assignment_commit(assignment, &evaluator->candidate);
+    candidate_commit(assignment, &evaluator->candidate);
     /* committing computes sums from scratch now and then, and the excess always
      */
     tally->n_surprise +=
@@ -53,10 +55,10 @@ static unsigned n_summed_otherwise(struct evaluator *evaluator)
         memcpy(alone + r * width, candidate_sum_on(candidate, assignment, r),
                width * sizeof(*alone));
     candidate_sum(candidate, assignment);
-    for (uint32_t i = 0; i < candidate->n_devices; i++)
-        n_other +=
-            memcmp(alone + candidate->devices[i] * width,
-                   candidate->sums + i * width, width * sizeof(*alone)) != 0;
+    for (uint32_t i = 0; i < candidate->after.n_devices; i++)
+        n_other += memcmp(alone + candidate->after.devices[i] * width,
+                          candidate->after.sums + i * width,
+                          width * sizeof(*alone)) != 0;
     mem_free(alone);
     return n_other;
 }
@@ -74,7 +76,7 @@ static void step(struct evaluator *const *evaluators, struct pricing *pricing,
     evaluators_price(evaluators, N_TOGETHER, pricing);
     for (unsigned i = 0; i < N_TOGETHER; i++) {
         struct candidate *candidate = &evaluators[i]->candidate;
-        const double together_ms = candidate->total_ms;
+        const double together_ms = candidate->after.total_ms;
         struct pricing alone; /* without any earlier prices */
 
         tally->n++;
@@ -83,7 +85,7 @@ static void step(struct evaluator *const *evaluators, struct pricing *pricing,
             evaluators[i]->n_priced - n_priced[i] != (candidate->changes.n > 0);
         pricing_init(&alone, evaluators[i]->assignment.space, 1);
         evaluators_price(&evaluators[i], 1, &alone);
-        tally->n_other += candidate->total_ms != together_ms;
+        tally->n_other += candidate->after.total_ms != together_ms;
         if (candidate->changes.n)
             come_true(evaluators[i], tally);
         pricing_release(&alone);

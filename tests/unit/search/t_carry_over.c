@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A unit that must be placed anew gets the best possible placement, given the
  * units that stay. All other units stay where they are. */
-#include "search/migration.h"
+#include "search/carry_over.h"
 
+#include "search/evaluator.h"
 #include "search/moves.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -130,7 +132,7 @@ static void try_scene(struct scene *scene, struct tally *tally)
         put(&evaluator, scene, way);
         total_ms = evaluator_price(&evaluator);
         tally->n_worse +=
-            is_better(evaluator.candidate.excess, total_ms, &scene->out);
+            is_better(evaluator.candidate.after.excess, total_ms, &scene->out);
     }
     evaluator_release(&evaluator);
     snapshot_release(&others);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/fit.h"
 
-#include <stdbool.h>
-
 #include "base/rng.h"
+#include "search/assignment.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+
+#include <stdbool.h>
 
 #define MAX_ITEMS 600
 #define MAX_BINS 16

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which points replan's Pareto front accepts, and which point a full front
  * drops. */
-#include "search/migration.h"
+#include "search/front.h"
 
 #include "tests/tap.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/search.h"
+#include "search/space_init.h"
 
-#include "search/search_space.h"
 #include "search/temper.h"
-#include "search/tuning.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

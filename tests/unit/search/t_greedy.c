@@ -5,7 +5,7 @@
  * tight memory. */
 #include "search/greedy.h"
 
-#include "search/assignment.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

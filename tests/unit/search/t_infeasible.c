@@ -2,7 +2,7 @@
 #include "search/infeasible.h"
 
 #include "base/text.h"
-#include "search/search.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

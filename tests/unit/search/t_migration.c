@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/migration.h"
+#include "search/evaluator.h"
 
 #include "core/plan_moves.h"
 #include "search/moves.h"
+#include "search/to_plan.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/standing.h"
 
@@ -61,15 +62,16 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
             continue;
         n++;
         (void)evaluator_price(&standing.evaluator);
-        said = candidate->all_moved_bytes;
-        assignment_commit(assignment, candidate);
+        said = candidate->after.all_moved_bytes;
+        candidate_commit(assignment, candidate);
         n_less += said < before;
         n_candidate += said != assignment->all_moved_bytes;
-        n_over += candidate->excess > 0;
+        n_over += candidate->after.excess > 0;
         n_astray += memory_bytes == ROOMY &&
                     (assignment->excess > 0) != (said > limit_bytes);
         n_wrong += i % 4 == 0 && assignment_check(assignment, &err);
-        n_excess += !(fabs(candidate->excess - assignment->excess) <= 1e-9);
+        n_excess +=
+            !(fabs(candidate->after.excess - assignment->excess) <= 1e-9);
         assignment_price(assignment);
         n_after += said != assignment->all_moved_bytes;
         n_plan += said != moved(&standing);
@@ -99,14 +101,12 @@ static void check_excess(void)
 {
     const uint64_t limit_bytes = 100000;
     struct standing standing;
-    struct assignment *assignment = &standing.evaluator.assignment;
     double before = 0;
     size_t n_wrong = 0;
 
     standing_open(&standing, 9, ROW_CUT_ANY, 1, ROOMY);
-    assignment->move_limit_bytes = limit_bytes;
     for (uint64_t bytes = 0; bytes <= 3 * limit_bytes; bytes += 1000) {
-        double excess = migration_excess(assignment, bytes);
+        double excess = migration_excess(&standing.space, limit_bytes, bytes);
 
         n_wrong += bytes <= limit_bytes
                        ? excess != 0
@@ -114,8 +114,7 @@ static void check_excess(void)
         before = excess;
     }
     is_i64((int64_t)n_wrong, 0, "excess begins at the limit, and grows");
-    assignment->move_limit_bytes = NO_MOVE_LIMIT;
-    ok(migration_excess(assignment, UINT64_MAX) == 0,
+    ok(migration_excess(&standing.space, NO_MOVE_LIMIT, UINT64_MAX) == 0,
        "without a limit there is no excess");
     standing_close(&standing);
 }

@@ -3,7 +3,8 @@
  * file states, and occurs with the frequency given there. */
 #include "search/moves.h"
 
-#include "search/temper.h"
+#include "search/evaluator.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -90,8 +91,8 @@ static void wander(struct site *site)
                 &site->rng);
         if (site->evaluator.candidate.changes.n &&
             isfinite(evaluator_price(&site->evaluator)))
-            assignment_commit(&site->evaluator.assignment,
-                              &site->evaluator.candidate);
+            candidate_commit(&site->evaluator.assignment,
+                             &site->evaluator.candidate);
     }
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Equal GPUs exchange their names so that as many bytes as possible stay where
  * they are. */
-#include "search/migration.h"
+#include "search/rename_gpus.h"
 
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/candidate.h"
+#include "search/evaluator.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
@@ -97,8 +97,7 @@ static void check_assignments(enum scene_sort sort)
         n_off +=
             !knows_loads(&site.evaluator.candidate, &site.evaluator.assignment);
         (void)evaluator_price(&site.evaluator);
-        assignment_commit(&site.evaluator.assignment,
-                          &site.evaluator.candidate);
+        candidate_commit(&site.evaluator.assignment, &site.evaluator.candidate);
         n_wrong += assignment_check(&site.evaluator.assignment, &err) != 0;
     }
     ok(!n_wrong, "assignments stay valid, %u times not: %s", n_wrong, err.msg);
@@ -135,12 +134,13 @@ static void check_pouring(void)
         most = most_load(assignment, &mean);
         rebuild_some(&site, true);
         (void)evaluator_price(&site.evaluator);
-        for (uint32_t k = 0; k < candidate->n_devices; k++)
+        for (uint32_t k = 0; k < candidate->after.n_devices; k++)
             is_kept =
                 is_kept &&
-                candidate->estimates[candidate->devices[k]].load_ms <= most;
+                candidate->estimates[candidate->after.devices[k]].load_ms <=
+                    most;
         if (is_kept)
-            assignment_commit(assignment, candidate);
+            candidate_commit(assignment, candidate);
     }
     most = most_load(assignment, &mean);
     ok(first > 1.2 * mean && most < 1.05 * mean,
@@ -200,8 +200,7 @@ static void check_devices(void)
 
         rebuild_some(&site, false);
         (void)evaluator_price(&site.evaluator);
-        assignment_commit(&site.evaluator.assignment,
-                          &site.evaluator.candidate);
+        candidate_commit(&site.evaluator.assignment, &site.evaluator.candidate);
         candidate_clear(&site.evaluator.candidate);
         rebuild(&site.evaluator.candidate, &site.evaluator.assignment, &whole,
                 1, &site.rng);
@@ -241,7 +240,7 @@ static void check_hosts(void)
         propose(&evaluator->candidate, &evaluator->assignment, &standing.rng);
         if (evaluator->candidate.changes.n &&
             isfinite(evaluator_price(evaluator)))
-            assignment_commit(&evaluator->assignment, &evaluator->candidate);
+            candidate_commit(&evaluator->assignment, &evaluator->candidate);
         sharding = &space->units[0].shardings[i % space->units[0].n_shardings];
         if (!sharding->fills_host || sharding->n_ranges > 3)
             continue;

@@ -2,6 +2,8 @@
 #include "search/migration.h"
 
 #include "core/plan_moves.h"
+#include "search/front.h"
+#include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Random assignments are moved back towards the current plan. */
-#include "search/migration.h"
+#include "search/carry_over.h"
 
 #include "search/moves.h"
+#include "search/replan.h"
+#include "search/space_init.h"
 #include "tests/unit/search/standing.h"
 
 #define N_ASSIGNMENTS 60
@@ -40,7 +42,7 @@ static void change(struct replan *replan, struct rng *rng)
         propose(&evaluator->candidate, &evaluator->assignment, rng);
         if (evaluator->candidate.changes.n &&
             isfinite(evaluator_price(evaluator)))
-            assignment_commit(&evaluator->assignment, &evaluator->candidate);
+            candidate_commit(&evaluator->assignment, &evaluator->candidate);
     }
 }
 
@@ -54,8 +56,8 @@ static bool could_go(struct replan *replan, uint32_t unit)
     current_propose(&evaluator->candidate, &evaluator->assignment, unit);
     return evaluator->candidate.changes.n &&
            isfinite(evaluator_price(evaluator)) &&
-           evaluator->candidate.excess <= evaluator->assignment.excess &&
-           evaluator->candidate.all_moved_bytes <
+           evaluator->candidate.after.excess <= evaluator->assignment.excess &&
+           evaluator->candidate.after.all_moved_bytes <
                evaluator->assignment.all_moved_bytes;
 }
 
@@ -136,8 +138,8 @@ static void check_order(void)
                    &standing.current, NULL, &standing.arena, &err),
        "three tables: %s", err.msg);
     carry_over(&standing.nearest, &standing.space);
-    assignment_init(&standing.current.nearest, &standing.space);
-    snapshot_load(&standing.nearest, &standing.current.nearest);
+    current_keep_nearest(&standing.current, &standing.nearest, &standing.space,
+                         &standing.arena);
     replan_open(&replan, &standing);
     for (uint32_t u = 0; u < 3; u++)
         *snapshot_next(&away) =
@@ -153,7 +155,6 @@ static void check_order(void)
                 "the middle one returned the cheaper table");
     snapshot_release(&away);
     replan_close(&replan);
-    assignment_release(&standing.current.nearest);
     snapshot_release(&standing.nearest);
     arena_release(&standing.arena);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* For any problem, each sharding cuts its unit without gaps and overlaps, and
  * its figures equal those of its pieces. */
-#include "search/search_space.h"
+#include "search/space_init.h"
 
-#include "search/assignment.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Local search never makes a random assignment worse. */
-#include "search/finish.h"
+#include "search/local_search.h"
 
+#include "search/evaluator.h"
 #include "search/moves.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/standing.h"
@@ -22,7 +23,7 @@ static void change(struct evaluator *evaluator, struct rng *rng)
         propose(&evaluator->candidate, &evaluator->assignment, rng);
         if (evaluator->candidate.changes.n &&
             isfinite(evaluator_price(evaluator)))
-            assignment_commit(&evaluator->assignment, &evaluator->candidate);
+            candidate_commit(&evaluator->assignment, &evaluator->candidate);
     }
 }
 

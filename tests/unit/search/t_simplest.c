@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Random assignments are simplified. If more cost is allowed, the result never
  * has more pieces, and with as many pieces it never costs more. */
-#include "search/finish.h"
+#include "search/local_search.h"
 
+#include "search/carry_over.h"
+#include "search/evaluator.h"
 #include "search/moves.h"
+#include "search/space_init.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/standing.h"
 
@@ -27,9 +30,9 @@ static void change(struct evaluator *evaluator, struct rng *rng)
         propose(&evaluator->candidate, &evaluator->assignment, rng);
         if (!evaluator->candidate.changes.n ||
             !isfinite(evaluator_price(evaluator)) ||
-            evaluator->candidate.excess > evaluator->assignment.excess)
+            evaluator->candidate.after.excess > evaluator->assignment.excess)
             continue;
-        assignment_commit(&evaluator->assignment, &evaluator->candidate);
+        candidate_commit(&evaluator->assignment, &evaluator->candidate);
     }
     assignment_price(&evaluator->assignment);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* More ways to rank tables by cost find better starts, and all starts fit. */
-#include "search/starts.h"
+#include "search/assignment.h"
 
-#include "search/tuning.h"
+#include "search/space_init.h"
+#include "search/starts.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/temper.h"
 
-#include "search/search.h"
-#include "search/tuning.h"
+#include "search/space_init.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
 

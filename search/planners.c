@@ -3,12 +3,13 @@
  * greedy: they sort the tables by one figure, largest first. Each table goes to
  * the device with the least sum of that figure, among the devices that have
  * memory for it. The baselines use no cost model. */
-#include "search/search.h"
+#include "search/planners.h"
 
 #include "base/clock.h"
 #include "base/ranked.h"
 #include "base/text.h"
-#include "search/finish.h"
+#include "search/checked_oracle.h"
+#include "search/units.h"
 
 #include <math.h>
 #include <stdlib.h>
