@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_FIT_H
 #define NEUROSHARD_COSTMODEL_COMM_FIT_H
 
+#include "core/cluster.h"
 #include "core/sample.h"
 #include "costmodel/comm_model.h"
 

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_MODEL_H
 #define NEUROSHARD_COSTMODEL_COMM_MODEL_H
 
+#include "core/cluster.h"
 #include "core/oracle.h"
 
 /*

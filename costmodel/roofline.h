@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_ROOFLINE_H
 #define NEUROSHARD_COSTMODEL_ROOFLINE_H
 
+#include "core/cluster.h"
 #include "core/problem.h"
 #include "costmodel/features.h"
 #include "costmodel/gpu_spec.h"

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "core/rank_law.h"
 #include "core/sample.h"
 #include "costmodel/roofline.h"
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "core/rank_law.h"
 #include "core/sample.h"
 #include "tests/golden.h"
 

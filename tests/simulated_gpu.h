@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "core/rank_law.h"
 #include "core/sample.h"
 
 #define SIM_BATCHES 7 /* 65,536 down to 1,024 samples */

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "core/rank_law.h"
 #include "core/sample.h"
 
 static const struct sample_setting synthetic_setting = {

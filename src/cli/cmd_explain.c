@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
+#include "core/cluster.h"
 #include "costmodel/oracles.h"
 #include "emit/explain.h"
 #include "search/search.h"

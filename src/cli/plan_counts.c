@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "cli/plan_search.h"
+#include "core/cluster.h"
 #include "io/plan_json.h"
 
 #include <assert.h>

@@ -2,6 +2,7 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "cli/planning.h"
+#include "core/cluster.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "core/canonical.h"
+#include "core/cluster.h"
 #include "core/plan_check.h"
 #include "core/plan_moves.h"
 #include "costmodel/gpu_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/planning.h"
-
 #include "base/text.h"
+#include "cli/planning.h"
+#include "core/cluster.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 #include "io/cluster_json.h"

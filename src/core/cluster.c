@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/problem.h"
+#include "core/cluster.h"
 
 #include "base/text.h"
 

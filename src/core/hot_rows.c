@@ -2,6 +2,7 @@
 #include "core/hot_rows.h"
 
 #include "base/ranked.h"
+#include "core/rank_law.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -3,7 +3,6 @@
 #define NEUROSHARD_CORE_HOT_ROWS_H
 
 #include "base/mem.h"
-#include "core/rank_law.h"
 #include "core/row_order.h"
 
 /*

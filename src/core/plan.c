@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ranked.h"
+#include "core/cluster.h"
 #include "core/what_if.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "core/plan_check.h"
 
 #include "base/text.h"
+#include "core/cluster.h"
 #include "core/plan_judge.h"
 
 #include <inttypes.h>

@@ -3,6 +3,8 @@
 
 #include "base/hash.h"
 #include "base/ranked.h"
+#include "core/cluster.h"
+#include "core/rank_law.h"
 
 #include <math.h>
 #include <stdlib.h>

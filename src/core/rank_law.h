@@ -93,4 +93,28 @@ void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
                    uint64_t n_rows, uint64_t unique[REUSE_BINS],
                    uint64_t lookups[REUSE_BINS]);
 
+/*
+ * Reuse of the rows of a table in one batch of n_lookups lookups.
+ *
+ * Fills `bins` with the reuse histogram. If the table has a histogram, copies
+ * it. Otherwise computes one from the Zipf exponent and the number of rows,
+ * with Poisson counts: exactly for the first ranks, and in log-spaced buckets
+ * of ranks beyond them. Returns the expected number of unique rows, <=
+ * min(num_embeddings, n_lookups). If the table has a histogram, this number is
+ * n_lookups / mean uses of a row.
+ *
+ * If n_lookups is 0, or if the table's histogram is all zeros, returns 0 and
+ * fills `bins` with zeros. Takes about 50 microseconds for any number of rows.
+ */
+double table_reuse(const struct table *table, double n_lookups,
+                   double bins[REUSE_BINS]);
+
+/* Returns the mean number of uses of a row in bin k of the reuse histogram. It
+ * is the middle of the bin: 1, 2, 3, 6, 12 ... 24576. The last bin has no upper
+ * end; for it, returns 49152. */
+double reuse_bin_count(unsigned k);
+/* Returns the bin of the reuse histogram that holds rows with `count` > 0
+ * uses. */
+unsigned reuse_bin_of(double count);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/cluster.h"
 #include "core/plan_check.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "core/canonical.h"
+#include "core/cluster.h"
 
 #include <string.h>
 

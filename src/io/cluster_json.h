@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_IO_CLUSTER_JSON_H
 #define NEUROSHARD_IO_CLUSTER_JSON_H
 
+#include "core/cluster.h"
 #include "core/problem.h"
 
 /*

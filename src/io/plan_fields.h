@@ -3,6 +3,7 @@
 #define NEUROSHARD_IO_PLAN_FIELDS_H
 
 #include "base/json.h"
+#include "core/cluster.h"
 #include "core/plan.h"
 #include "io/cluster_json.h"
 #include "io/tables_io.h"

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "core/canonical.h"
+#include "core/cluster.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 

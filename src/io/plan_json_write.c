@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/plan_json.h"
-
 #include "base/file.h"
 #include "base/hash.h"
+#include "core/cluster.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
+#include "io/plan_json.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "core/problem.h"
 
 #include "base/mem.h"
+#include "core/cluster.h"
 #include "tests/tap.h"
 
 static void test_words(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/hot_rows.h"
 
-#include "core/canonical.h"
-
 #include "base/rng.h"
+#include "core/canonical.h"
+#include "core/rank_law.h"
 #include "tests/tap.h"
 
 static double sum_of(const double bins[REUSE_BINS], bool is_uses)

@@ -2,6 +2,7 @@
 #include "core/problem.h"
 
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "tests/tap.h"
 
 /*

@@ -2,6 +2,7 @@
 #include "core/plan.h"
 
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "tests/tap.h"
 
 /* A cost model of two lanes: lookups x width, and a floor. */

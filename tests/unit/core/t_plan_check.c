@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "tests/tap.h"
 
 #define N_DEVICES 4

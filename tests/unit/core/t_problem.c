@@ -3,6 +3,8 @@
 
 #include "base/rng.h"
 #include "core/canonical.h"
+#include "core/cluster.h"
+#include "core/rank_law.h"
 #include "tests/tap.h"
 
 static struct table make_table(const char *name, uint64_t rows, uint32_t dim,

@@ -2,6 +2,7 @@
 #include "core/profile.h"
 
 #include "base/rng.h"
+#include "core/rank_law.h"
 #include "tests/tap.h"
 
 #define MAX_IDS 700000

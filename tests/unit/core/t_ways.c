@@ -4,6 +4,7 @@
 #include "core/ways.h"
 
 #include "base/text.h"
+#include "core/cluster.h"
 #include "core/plan_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

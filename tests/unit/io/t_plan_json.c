@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "core/plan_check.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"

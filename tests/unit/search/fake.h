@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "core/oracle.h"
 #include "core/plan.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
+#include "core/cluster.h"
 #include "core/plan_moves.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

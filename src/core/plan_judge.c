@@ -2,6 +2,7 @@
 #include "core/plan_judge.h"
 
 #include "base/ranked.h"
+#include "core/cluster.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
