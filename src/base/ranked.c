@@ -2,6 +2,7 @@
 #include "base/ranked.h"
 
 #include "base/mem.h"
+#include "base/radix_sort.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -41,13 +42,8 @@ static int compare_ranked(const void *left, const void *right)
     return (a->idx > b->idx) - (a->idx < b->idx);
 }
 
-/* An item with its key as an integer: a larger key has larger bits. */
-struct digits {
-    uint64_t bits;
-    uint32_t idx;
-};
-
-static uint64_t digits_of(double key)
+/* Returns the key as an integer: a larger key has larger bits. */
+static uint64_t bits_of(double key)
 {
     uint64_t bits;
 
@@ -56,7 +52,7 @@ static uint64_t digits_of(double key)
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-static double digits_key(uint64_t bits)
+static double key_of(uint64_t bits)
 {
     double key;
 
@@ -65,44 +61,29 @@ static double digits_key(uint64_t bits)
     return key;
 }
 
-/* Sorts the items by one byte of their keys' bits. The sort is stable. */
-static void sort_by_byte(struct digits *to, const struct digits *from, size_t n,
-                         unsigned shift)
-{
-    size_t ends[257] = {0};
-
-    for (size_t i = 0; i < n; i++)
-        ends[(from[i].bits >> shift & 255) + 1]++;
-    for (unsigned b = 0; b < 256; b++)
-        ends[b + 1] += ends[b];
-    for (size_t i = 0; i < n; i++)
-        to[ends[from[i].bits >> shift & 255]++] = from[i];
-}
-
-/* Radix sort by the bytes of the keys, least significant byte first. It skips
- * bits that are equal in all keys. The indices of the items must rise. For
- * thousands of whole numbers it takes a tenth of the time of qsort. */
+/* Sorts items whose indices rise. Bits that are equal in all keys take no time.
+ * For thousands of whole numbers it takes a tenth of the time of qsort. */
 static void sort_many(struct ranked *ranked, size_t n)
 {
-    struct digits *from = mem_alloc(2 * n, sizeof(*from)), *all = from;
-    struct digits *to = from + n, *sorted;
-    uint64_t differing = 0;
+    uint64_t *keys = mem_alloc(2 * n, sizeof(*keys));
+    uint32_t *indices = mem_alloc(2 * n, sizeof(*indices));
+    struct radix_sort sort = {.keys = {keys, keys + n},
+                              .values = {indices, indices + n},
+                              .n = n,
+                              .key_bytes = sizeof(*keys)};
+    unsigned sorted;
 
     for (size_t i = 0; i < n; i++) {
-        from[i] = (struct digits){digits_of(ranked[i].key), ranked[i].idx};
-        differing |= from[i].bits ^ from[0].bits;
+        keys[i] = bits_of(ranked[i].key);
+        indices[i] = ranked[i].idx;
+        sort.mask |= keys[i] ^ keys[0];
     }
-    for (unsigned shift = 0; shift < 64 && differing >> shift; shift += 8) {
-        while (!(differing >> shift & 1))
-            shift++;
-        sort_by_byte(to, from, n, shift);
-        sorted = to;
-        to = from;
-        from = sorted;
-    }
+    sorted = radix_sort(&sort);
     for (size_t i = 0; i < n; i++)
-        ranked[i] = (struct ranked){digits_key(from[i].bits), from[i].idx};
-    mem_free(all);
+        ranked[i] = (struct ranked){key_of(keys[sorted * n + i]),
+                                    indices[sorted * n + i]};
+    mem_free(keys);
+    mem_free(indices);
 }
 
 static bool indices_rise(const struct ranked *ranked, size_t n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/profile.h"
 
+#include "base/radix_sort.h"
 #include "core/rank_law.h"
 
 #include <inttypes.h>
@@ -10,13 +11,6 @@
 /* Prefetch distance: number of counts between the count that is prefetched and
  * the count that is updated. */
 #define AHEAD 48
-/* Largest number of bits of a digit of the radix sort; ids are sorted by three
- * digits. */
-#define DIGIT_MAX_BITS 11
-/* Least number of ids for which the highest digit is sorted first, because so
- * many ids do not fit in the second-level cache. The later passes then work on
- * memory that is close together. */
-#define MANY_IDS ((size_t)1 << 19)
 /* Number of consecutive rows whose carries are allocated together. */
 #define CARRY_ROWS 64u
 
@@ -133,68 +127,34 @@ static unsigned bits_of(uint64_t n)
     return 64 - (unsigned)__builtin_clzll(n | 1);
 }
 
-/* Sorts ids stably by one digit. On entry, ends[d] is the number of ids with
- * digit d. On return, ends[d] is the end of the range of these ids. */
-static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
-                 uint32_t mask, uint32_t ends[1 << DIGIT_MAX_BITS])
+/* Sorts n ids, from number `begin` on, by their lower `bits` bits. Returns the
+ * list with the sorted ids: `ids` or `spare`. The other list then holds the
+ * same ids in some order. */
+static uint32_t *sort(const struct profile *profile, size_t begin, size_t n,
+                      unsigned bits)
 {
-    uint32_t end = 0;
+    const struct radix_sort sort = {
+        .keys = {profile->ids + begin, profile->spare + begin},
+        .n = n,
+        .key_bytes = sizeof(*profile->ids),
+        .mask = UINT32_MAX >> (32 - bits),
+    };
 
-    for (uint32_t k = 0; k <= mask; k++) {
-        end += ends[k];
-        ends[k] = end - ends[k];
-    }
-    for (size_t i = 0; i < n; i++)
-        to[ends[from[i] >> shift & mask]++] = from[i];
-}
-
-/* Sorts ids by the lower two digits. */
-static void sort_low(uint32_t *ids, uint32_t *spare, size_t n, unsigned digit)
-{
-    const uint32_t mask = (1u << digit) - 1;
-    uint32_t ends[2][1 << DIGIT_MAX_BITS] = {{0}};
-
-    for (size_t i = 0; i < n; i++) {
-        ends[0][ids[i] & mask]++;
-        ends[1][ids[i] >> digit & mask]++;
-    }
-    part(ids, spare, n, 0, mask, ends[0]);
-    part(spare, ids, n, digit, mask, ends[1]);
-}
-
-/* Sorts ids by their lower `bits` bits: a radix sort from the lowest digit
- * (Knuth, The Art of Computer Programming 3, 5.2.5). On return, `spare` holds
- * the n sorted ids, and `ids` holds the same ids in some order. */
-static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
-{
-    const unsigned digit = (bits + 2) / 3, high = 2 * digit;
-    const uint32_t mask = bits > high ? UINT32_MAX >> (32 - bits) >> high : 0;
-    uint32_t ends[1 << DIGIT_MAX_BITS] = {0};
-
-    for (size_t i = 0; i < n; i++)
-        ends[ids[i] >> high & mask]++;
-    if (n < MANY_IDS)
-        sort_low(ids, spare, n, digit);
-    part(ids, spare, n, high, mask, ends);
-    if (n < MANY_IDS)
-        return;
-    for (uint32_t k = 0, begin = 0; k <= mask; begin = ends[k++])
-        sort_low(spare + begin, ids + begin, ends[k] - begin, digit);
+    return sort.keys[radix_sort(&sort)];
 }
 
 /* Returns the number of unique ids of each local batch, summed over the local
  * batches. Sorts each local batch. */
 static uint64_t count_local_unique(struct profile *profile, unsigned bits)
 {
-    const uint32_t *sorted = profile->spare;
     uint64_t n_unique = 0;
     size_t begin = 0;
 
     for (size_t l = 0; l < profile->n_locals;
          begin = profile->local_ends[l++]) {
         const size_t n = profile->local_ends[l] - begin;
+        const uint32_t *sorted = sort(profile, begin, n, bits);
 
-        sort(profile->ids + begin, profile->spare, n, bits);
         for (size_t i = 0; i < n; i++)
             n_unique += !i || sorted[i] != sorted[i - 1];
     }
@@ -296,7 +256,7 @@ static void end_batch(struct profile *profile, bool tells)
     const uint32_t row_mask = UINT32_MAX >> (32 - bits);
     const bool is_marked = !((uint64_t)(profile->n_locals - 1) >> (32 - bits));
     const size_t n = profile->n_ids;
-    uint32_t *rows = profile->spare, *last = profile->ids;
+    uint32_t *rows, *last;
     size_t n_unique = 0, n_local_unique = 0;
 
     if (profile->end_row > profile->n_counts)
@@ -305,7 +265,8 @@ static void end_batch(struct profile *profile, bool tells)
         mark_local(profile, bits);
     else
         n_local_unique = count_local_unique(profile, bits);
-    sort(profile->ids, rows, n, bits);
+    rows = sort(profile, 0, n, bits);
+    last = rows == profile->ids ? profile->spare : profile->ids;
     /* Compacts the runs in place. The loop has no branch inside, because a
      * processor could not predict it. */
     for (size_t i = 0; i < n; i++) {

@@ -20,11 +20,4 @@ static inline struct device_cpu *device_cpu(struct device *device)
     return (struct device_cpu *)device;
 }
 
-/* Turns the counts of a radix sort into places in the output. At the start,
- * counts[n_chunks][stride] holds how often each of n_digits digits occurs in
- * each chunk. Each count is replaced by the place of the chunk's first element
- * with this digit. Places are ordered by digit, then by chunk. */
-void cpu_counts_to_places(uint32_t *counts, size_t n_chunks, size_t stride,
-                          uint32_t n_digits);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
+#include "base/radix_sort.h"
 #include "device/device_cpu.h"
 
 /* Rough number of rows that one task of a forward looks up. Large tasks are
@@ -27,6 +28,10 @@
  * sort stable. The first pass reads the indices themselves and makes the pairs
  * by adding the bag to each. The result does not depend on the number of
  * threads or chunks.
+ *
+ * The sort shares only radix_places with radix_sort, for two reasons.
+ * radix_sort runs on one thread. The cost databases hold times of this sort, so
+ * a change of its speed needs new measurements.
  */
 struct table_sort {
     const uint64_t *offsets; /* [batch + 1], the offsets of this table */
@@ -67,21 +72,6 @@ static void count_chunk(void *ctx, size_t chunk, unsigned thread)
     for (size_t i = chunk_begin(sort, chunk); i < chunk_begin(sort, chunk + 1);
          i++)
         counts[rows[i * step] >> sort->shift & sort->mask]++;
-}
-
-void cpu_counts_to_places(uint32_t *counts, size_t n_chunks, size_t stride,
-                          uint32_t n_digits)
-{
-    uint32_t place = 0;
-
-    for (uint32_t digit = 0; digit < n_digits; digit++)
-        for (size_t chunk = 0; chunk < n_chunks; chunk++) {
-            uint32_t *count = &counts[chunk * stride + digit];
-            uint32_t n = *count;
-
-            *count = place;
-            place += n;
-        }
 }
 
 static inline void put(const struct table_sort *sort, uint32_t *places,
@@ -149,8 +139,8 @@ static void sort_table(struct pool *pool, struct table_sort *sort)
         sort->to = (n_passes - k) % 2 ? sort->pairs : sort->scratch;
         sort->shift = k * digit_bits;
         pool_run(pool, sort->n_chunks, count_chunk, sort);
-        cpu_counts_to_places(sort->counts, sort->n_chunks, 1 << MAX_DIGIT,
-                             sort->mask + 1);
+        radix_places(sort->counts, sort->n_chunks, 1 << MAX_DIGIT,
+                     sort->mask + 1);
         pool_run(pool, sort->n_chunks, scatter_chunk, sort);
         sort->from = sort->to;
         sort->step = 2;

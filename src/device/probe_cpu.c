@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/radix_sort.h"
 #include "device/device_cpu.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
@@ -70,7 +71,9 @@ static void nothing(void *ctx, size_t task, unsigned thread)
 
 /* Radix sort of pairs, from the least significant digit, 8 bits per pass. Each
  * thread counts and moves one chunk of the pairs. `counts` is indexed by
- * [chunk][digit]. */
+ * [chunk][digit]. The sort shares only radix_places with radix_sort, for two
+ * reasons. radix_sort runs on one thread. The cost databases hold times of this
+ * sort, so a change of its speed needs new measurements. */
 struct sort_job {
     const struct probe_job *probe;
     unsigned from, shift, mask;
@@ -137,7 +140,7 @@ static void sort_pairs(struct pool *pool, const struct probe_job *probe)
 
         job.mask = n_bits < 8 ? (1u << n_bits) - 1 : DIGITS - 1;
         pool_run(pool, job.n_chunks, count_chunk, &job);
-        cpu_counts_to_places(*job.counts, job.n_chunks, DIGITS, DIGITS);
+        radix_places(*job.counts, job.n_chunks, DIGITS, DIGITS);
         pool_run(pool, job.n_chunks, place_chunk, &job);
         job.from ^= 1;
     }

@@ -2,6 +2,7 @@
 #include "exec/verify.h"
 
 #include "base/hash.h"
+#include "base/radix_sort.h"
 #include "exec/rank_work.h"
 #include "exec/values.h"
 
@@ -231,26 +232,6 @@ static int download_piece(struct weight_job *job, struct held *held,
                : 0;
 }
 
-/* Sorts lookups by row with a stable radix sort, 8 bits per pass. The sorted
- * array is *uses at the end. */
-static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
-                      uint64_t n_rows)
-{
-    for (unsigned shift = 32; shift < 64 && (n_rows - 1) >> (shift - 32);
-         shift += 8) {
-        uint64_t first[257] = {0}, *swap = *uses;
-
-        for (uint64_t i = 0; i < n; i++)
-            first[((*uses)[i] >> shift & 255) + 1]++;
-        for (unsigned digit = 0; digit < 256; digit++)
-            first[digit + 1] += first[digit];
-        for (uint64_t i = 0; i < n; i++)
-            (*scratch)[first[(*uses)[i] >> shift & 255]++] = (*uses)[i];
-        *uses = *scratch;
-        *scratch = swap;
-    }
-}
-
 /* Lists the lookups of the table in the step, as pairs (row, bag) sorted by
  * row. */
 static void list_uses(struct weight_job *job, size_t table_idx,
@@ -259,18 +240,22 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     const struct placement *placement = job->placement;
     const struct rank_range all = {0, placement->n_ranks};
     uint64_t n_bags = placement->batch * (uint64_t)job->table->num_outputs;
-    uint64_t n, *scratch;
+    struct radix_sort sort = {
+        .key_bytes = sizeof(uint64_t),
+        .mask = radix_mask(placement->table_rows[table_idx] - 1) << 32};
+    uint64_t n, *uses;
     struct bags bags;
 
     batches_draw_table(&bags, placement, table_idx, all, STEP_BATCH);
     n = bags.offsets[n_bags];
-    job->uses = ARENA_NEW(arena, uint64_t, n);
-    scratch = ARENA_NEW(arena, uint64_t, n);
+    sort.n = n;
+    sort.keys[0] = uses = ARENA_NEW(arena, uint64_t, n);
+    sort.keys[1] = ARENA_NEW(arena, uint64_t, n);
     for (uint64_t bag = 0; bag < n_bags; bag++)
         for (uint64_t i = bags.offsets[bag]; i < bags.offsets[bag + 1]; i++)
-            job->uses[i] = (uint64_t)bags.indices[i] << 32 | bag;
+            uses[i] = (uint64_t)bags.indices[i] << 32 | bag;
     bags_release(&bags);
-    sort_uses(&job->uses, &scratch, n, placement->table_rows[table_idx]);
+    job->uses = sort.keys[radix_sort(&sort)];
     job->first = ARENA_NEW(arena, uint64_t, n + 1);
     for (uint64_t i = 0; i < n; i++)
         if (!i || job->uses[i] >> 32 != job->uses[i - 1] >> 32)
