@@ -2,6 +2,7 @@
 #include "costmodel/model_file.h"
 
 #include "base/file.h"
+#include "base/file_write.h"
 #include "base/hash.h"
 #include "base/version.h"
 #include "costmodel/net_json.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
+#include "base/printable.h"
 
 /* A JSON string body that clears the screen, forges a line, sets a colour by a
  * C1 control character and reverses the writing direction. */

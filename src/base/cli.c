@@ -2,7 +2,7 @@
 #include "base/cli.h"
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file_claims.h"
 #include "base/progress.h"
 #include "base/text.h"
 
@@ -14,6 +14,8 @@
 
 /* Column in which --help begins to print the help of an option. */
 #define HELP_INDENT 33
+/* Width in columns of a terminal that does not report its width. */
+#define USUAL_COLUMNS 80
 
 const struct option_spec progress_options[] = {
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -494,16 +496,9 @@ int cli_choice(const struct cli *cli, const char *name)
     return cli_value(cli, name)->choice;
 }
 
-void cli_say(const char *sentence)
+size_t cli_columns(const struct cli *cli)
 {
-    const char start[] = "neuroshard: ";
-    const size_t n_columns = terminal_columns(STDERR_FILENO, SIZE_MAX);
-    struct buf out = {0};
-
-    if (n_columns == SIZE_MAX)
-        buf_printf(&out, "%s", sentence);
-    else
-        text_wrap(&out, sentence, strlen(start), strlen(start), n_columns);
-    fprintf(stderr, "%s%s\n", start, out.len ? out.data : "");
-    buf_release(&out);
+    if (cli->command->has_wide && cli_given(cli, "wide"))
+        return SIZE_MAX;
+    return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/cli.h"
+#include "base/cli_answer.h"
 
 #include "base/hash.h"
 #include "base/interrupt.h"
@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Width in columns of a terminal that does not report its width. */
-#define USUAL_COLUMNS 80
 /* Number of warnings that are remembered, so that they are not printed again.
  */
 #define N_WARNED 32
@@ -62,11 +60,18 @@ void cli_print_document(json_t *root)
     json_decref(root);
 }
 
-size_t cli_columns(const struct cli *cli)
+void cli_say(const char *sentence)
 {
-    if (cli->command->has_wide && cli_given(cli, "wide"))
-        return SIZE_MAX;
-    return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
+    const char start[] = "neuroshard: ";
+    const size_t n_columns = terminal_columns(STDERR_FILENO, SIZE_MAX);
+    struct buf out = {0};
+
+    if (n_columns == SIZE_MAX)
+        buf_printf(&out, "%s", sentence);
+    else
+        text_wrap(&out, sentence, strlen(start), strlen(start), n_columns);
+    fprintf(stderr, "%s%s\n", start, out.len ? out.data : "");
+    buf_release(&out);
 }
 
 /* Prints a warning unless it was printed before. Commands open a cost model

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/err.h"
 
-#include "base/text.h"
+#include "base/printable.h"
 
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 {

@@ -18,9 +18,6 @@
 
 EXTERN_C_BEGIN
 
-#define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
-
 enum err_code {
     ERR_NONE = 0,
     ERR_INPUT,     /* a file or a value in it is wrong */

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/file_claims.h"
 #include "base/interrupt.h"
+#include "base/path.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)256 << 10)
-/* Number of symbolic links that are followed in a row. The kernel has the same
- * limit. */
-#define MAX_LINKS 40
 
 /* Reads everything from fd. Returns 0, or an errno:
  *
@@ -87,38 +85,11 @@ int file_exists(const char *path)
     return access(path, R_OK) == 0;
 }
 
-const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-const char *file_folder(const char *path, struct arena *arena)
-{
-    size_t len = (size_t)(file_name(path) - path);
-
-    return len ? arena_strndup(arena, path, len) : "./";
-}
-
-const char *file_target(const char *path, struct arena *arena)
-{
-    char link[PATH_MAX];
-    ssize_t len;
-
-    for (int i = 0;
-         i < MAX_LINKS && (len = readlink(path, link, sizeof link)) > 0; i++)
-        path = arena_printf(arena, "%s%.*s",
-                            *link == '/' ? "" : file_folder(path, arena),
-                            (int)len, link);
-    return path;
-}
-
 const char *file_find_data(const char *name, struct arena *arena)
 {
     const char *wanted = getenv("NEUROSHARD_DATA");
     const char *beside =
-        file_folder(file_target("/proc/self/exe", arena), arena);
+        path_folder(path_target("/proc/self/exe", arena), arena);
     const char *paths[] = {
         wanted && *wanted ? arena_printf(arena, "%s/%s", wanted, name) : "",
         arena_printf(arena, "%s../share/neuroshard/%s", beside, name),

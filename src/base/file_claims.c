@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
+#include "base/file_claims.h"
 
 #include "base/hash.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,10 +62,10 @@ static bool identify(struct identity *identity, const char *path)
     } else if (is_stdin || errno != ENOENT) {
         return false;
     } else { /* identity of a new file: its folder and its name */
-        target = file_target(path, &arena);
+        target = path_target(path, &arena);
         identity->name_hash =
-            hash_bytes(file_name(target), strlen(file_name(target)), 0);
-        can_be = !stat(file_folder(target, &arena), &st);
+            hash_bytes(path_name(target), strlen(path_name(target)), 0);
+        can_be = !stat(path_folder(target, &arena), &st);
         arena_release(&arena);
     }
     if (can_be) {
@@ -124,7 +125,7 @@ static int check_target(const char *path, struct err *err)
                        "'%s' is a database and would be overwritten", path);
     if (!stat(path, &st) && !S_ISREG(st.st_mode))
         reason = S_ISDIR(st.st_mode) ? EISDIR : 0;
-    else if (access(file_folder(file_target(path, &arena), &arena), W_OK))
+    else if (access(path_folder(path_target(path, &arena), &arena), W_OK))
         reason = errno;
     arena_release(&arena);
     if (!reason)

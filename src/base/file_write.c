@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
+#include "base/file_write.h"
 
+#include "base/file_claims.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
+#include "base/path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -190,8 +192,8 @@ static int check_file(const struct output *output, int fd, struct arena *arena,
 static int write_atomically(const struct output *output, mode_t mode,
                             struct arena *arena, struct err *err)
 {
-    const char *target = file_target(output->path, arena);
-    const char *folder = file_folder(target, arena);
+    const char *target = path_target(output->path, arena);
+    const char *folder = path_folder(target, arena);
     char *temp_path;
     int fd, rc = -1;
 

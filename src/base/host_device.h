@@ -4,6 +4,15 @@
 
 #include <stdint.h>
 
+/* Attributes of functions, which the compiler checks. */
+/* The caller must use the result. */
+#define MUST_CHECK __attribute__((warn_unused_result))
+/* The function never returns NULL. */
+#define NEVER_NULL __attribute__((returns_nonnull))
+/* Parameter `fmt`, counted from 1, is a format of printf. Parameter `args` is
+ * the first argument of the format; 0 stands for a va_list. */
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
 /* Marks a function that runs on the host and in kernels. */
 #ifdef __CUDACC__
 #    define HOST_DEVICE static inline __host__ __device__

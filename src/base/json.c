@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/text.h"
 
 #include <assert.h>

@@ -2,8 +2,8 @@
 #include "base/lock.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/interrupt.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static char *lock_path(const char *path)
     struct stat st;
 
     if (strcmp(path, "-") != 0 && (stat(path, &st) || S_ISREG(st.st_mode)))
-        buf_printf(&name, "%s.lock", file_target(path, &arena));
+        buf_printf(&name, "%s.lock", path_target(path, &arena));
     arena_release(&arena);
     return name.data;
 }

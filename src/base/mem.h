@@ -17,7 +17,6 @@
 
 EXTERN_C_BEGIN
 
-#define NEVER_NULL __attribute__((returns_nonnull))
 #define CACHE_LINE ((size_t)64) /* cache line of all supported processors */
 
 /* Reports that there is no memory for n * size bytes, and ends the program. */

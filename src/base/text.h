@@ -4,17 +4,13 @@
 
 #include "base/mem.h"
 
-#include <stdarg.h>
-
 /*
  * Conversion between numbers and text. Every parser must match the whole string
  * (other characters before or after the number are refused), ignores the locale
  * and returns false for an invalid text. The caller reports the error with its
  * file:line.
  *
- * Handling of text from outside. Readers accept only printable text, or quote
- * it. Text from the command line is quoted when it is shown. err_set and
- * warnings also quote each finished sentence as a whole.
+ * Text from the command line is quoted when it is shown (base/printable.h).
  */
 
 /* Parses a whole number of decimal digits. Signs, blanks and numbers that
@@ -72,8 +68,6 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
     text_from_bytes((char[TEXT_BYTES_MAX]){0}, (double)(bytes))
 #define TEXT_COUNT(n) text_from_count((char[TEXT_BYTES_MAX]){0}, (n))
 
-/* Returns whether c is a continuation byte of a UTF-8 character. */
-bool text_goes_on(char c);
 /* Returns the number of UTF-8 characters of the text: the number of its bytes
  * without continuation bytes. */
 size_t text_length(const char *text);
@@ -84,28 +78,8 @@ void text_column(struct buf *out, const char *text, unsigned width);
  * if it could not be read back without them. */
 void text_csv(struct buf *out, const char *text);
 
-bool text_is_utf8(const char *s, size_t len);
-
-/* Returns whether s may go to a terminal or into a script unchanged: UTF-8
- * without control characters (C0 with tabs and line ends, DEL, C1), line and
- * paragraph separators, marks that change the direction of writing, and
- * invisible characters. */
-bool text_is_printable(const char *s);
-/* Writes s with \u000a for each character that is not printable and \x9b for
- * each byte that is not UTF-8. Printable characters stay, backslashes too, so
- * quoting a quoted text changes nothing. The text is cut before the first
- * character that does not fit into cap bytes, the NUL included. Returns the
- * length. At most TEXT_QUOTED_MAX bytes are written per byte of s. */
-#define TEXT_QUOTED_MAX 6
-size_t text_quote(char *out, size_t cap, const char *s);
 /* Returns s if it is printable, else a quoted copy in the arena. */
 const char *text_shown(const char *s, struct arena *arena);
-/* Writes a sentence: prints fmt and then quotes the result. If fmt puts a text
- * into quotes, as in '%s' or 'model %s', quotes in the text become \u0027, so
- * that the text cannot seem to end early. Longer sentences are cut. */
-#define TEXT_SENTENCE_MAX 1024
-void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
-    PRINTF_LIKE(3, 0);
 /* Returns a sentence in the arena. text_sentence writes it. */
 NEVER_NULL const char *text_say(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);

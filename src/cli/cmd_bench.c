@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/file.h"
+#include "base/file_write.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/command.h"

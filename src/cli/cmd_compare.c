@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
+#include "base/cli_answer.h"
+#include "base/file_write.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "cli/planning.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
+#include "base/file_write.h"
 #include "cli/command.h"
 #include "emit/formats.h"
 #include "io/plan_json.h"

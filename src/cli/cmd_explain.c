@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "cli/planning.h"
 #include "core/cluster.h"
 #include "costmodel/oracles.h"

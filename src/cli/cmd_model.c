@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/training.h"

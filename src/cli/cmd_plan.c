@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
+#include "base/file_write.h"
 #include "cli/plan_counts.h"
 #include "cli/plan_search.h"
 #include "search/search.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/file.h"
+#include "base/file_write.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "cli/planning.h"
 #include "core/what_if.h"
@@ -135,7 +138,7 @@ static int add_document(json_t *documents, const char *path,
         return err_input(err, "%s: is neither " PAGE_KINDS, path);
     }
     document =
-        json_pack("{s:s, s:s, s:o}", "file", text_shown(file_name(path), arena),
+        json_pack("{s:s, s:s, s:o}", "file", text_shown(path_name(path), arena),
                   "kind", kind, "content", content);
     json_array_append_new(documents, document);
     return strcmp(kind, "plan")

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/file.h"
+#include "base/file_write.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/lock.h"

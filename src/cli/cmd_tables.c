@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/ranked.h"

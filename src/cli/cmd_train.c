@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "cli/training.h"

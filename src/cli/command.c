@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include "base/cli_answer.h"
 #include "device/world.h"
 
 #include <stdio.h>

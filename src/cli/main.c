@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/file_claims.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "base/version.h"

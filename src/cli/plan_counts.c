@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/plan_counts.h"
 
+#include "base/cli_answer.h"
 #include "base/clock.h"
 #include "base/figures.h"
 #include "base/interrupt.h"

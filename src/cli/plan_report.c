@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "cli/planning.h"

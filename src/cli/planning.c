@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 
+#include "base/cli_answer.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"

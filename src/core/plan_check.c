@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_check.h"
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/plan_judge.h"

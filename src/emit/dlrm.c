@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "emit/formats.h"
-
+#include "base/file.h"
 #include "base/text.h"
+#include "emit/formats.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_EMIT_FORMATS_H
 #define NEUROSHARD_EMIT_FORMATS_H
 
-#include "base/file.h"
+#include "base/file_write.h"
 #include "base/json.h"
 #include "core/plan.h"
 

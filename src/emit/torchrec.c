@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "base/printable.h"
 #include "emit/formats.h"
-
-#include "base/text.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/csv.h"
 
-#include "base/text.h"
+#include "base/printable.h"
 
 #include <string.h>
 

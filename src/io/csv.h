@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_CSV_H
 #define NEUROSHARD_IO_CSV_H
 
-#include "base/file.h"
+#include "base/file_write.h"
 
 /*
  * Reader of comma-separated values as RFC 4180 defines them. The reader cuts

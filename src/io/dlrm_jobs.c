@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/dlrm_jobs.h"
 
-#include "base/file.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "io/shell_private.h"
 #include "io/tables_private.h"
@@ -157,7 +157,7 @@ static int check_word(const struct dlrm_reader *reader,
 static bool is_nested(const struct shell_command *command, size_t i)
 {
     const char *option = i >= 2 ? command->words[i - 1].text : "";
-    const char *name = i >= 2 ? file_name(command->words[i - 2].text) : "";
+    const char *name = i >= 2 ? path_name(command->words[i - 2].text) : "";
 
     return option[0] == '-' && option[strlen(option) - 1] == 'c' &&
            (!strcmp(name, "bash") || !strcmp(name, "sh"));
@@ -210,7 +210,7 @@ static int read_words(struct dlrm_reader *reader, struct dlrm_job *job,
 {
     for (size_t i = 0, n; i < command->n_words; i += n ? n : 1) {
         const struct shell_word *word = &command->words[i];
-        const char *name = file_name(word->text);
+        const char *name = path_name(word->text);
 
         if (i && is_nested(command, i)) {
             n = 1;

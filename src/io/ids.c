@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/ids.h"
 
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/ids_private.h"
 
 #include <inttypes.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
+#include "base/file_claims.h"
 #include "base/interrupt.h"
+#include "base/path.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "io/ids_private.h"
 
@@ -386,7 +388,7 @@ static int list_file(struct ids_listing *listing, struct err *err)
             return -1;
         if (!pos && memcmp(head, "PK", 2) != 0) {
             listing->table = "table";
-            listing->place = file_folder(file.path, listing->arena);
+            listing->place = path_folder(file.path, listing->arena);
             return list_array(listing, &member, err);
         }
         if (npz_parse(&member, head, (size_t)len, listing->arena, err))
@@ -427,7 +429,7 @@ int ids_list_files(struct ids_listing *listing, char *const *paths,
                    size_t n_paths, struct err *err)
 {
     for (size_t i = 0; i < n_paths; i++) {
-        char *name = arena_strdup(listing->arena, file_name(paths[i]));
+        char *name = arena_strdup(listing->arena, path_name(paths[i]));
         int rc;
 
         listing->place = paths[i];

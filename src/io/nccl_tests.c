@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/nccl_tests.h"
 
+#include "base/printable.h"
 #include "base/text.h"
 
 #include <inttypes.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/plan_printed.h"
 
-#include "base/text.h"
-
 #include <string.h>
 
 #define BLANKS " \t\r\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "io/shell_private.h"
 
@@ -209,7 +209,7 @@ static int run_shell(struct shell_reader *reader,
     struct arena *arena = reader->shell.script->arena;
 
     for (size_t i = 0; i + 2 < words->n; i++) {
-        const char *name = file_name(words->list[i].text);
+        const char *name = path_name(words->list[i].text);
         const char *option = words->list[i + 1].text;
 
         if (strcmp(name, "bash") && strcmp(name, "sh"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/shell_private.h"
 
 #include <inttypes.h>

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_claims.h"
 
 #include <inttypes.h>
 #include <malloc.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_merge.h"
-
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "io/csv.h"
+#include "io/store_merge.h"
 #include "io/store_private.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_merge.h"
 
+#include "base/file.h"
+#include "base/file_write.h"
 #include "base/json.h"
 #include "io/store_private.h"
 

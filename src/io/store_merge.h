@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_STORE_MERGE_H
 #define NEUROSHARD_IO_STORE_MERGE_H
 
-#include "base/file.h"
+#include "base/file_write.h"
 #include "io/store.h"
 
 #include <jansson.h>

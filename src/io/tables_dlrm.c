@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/printable.h"
 #include "base/text.h"
 #include "io/dlrm_jobs.h"
 #include "io/tables_private.h"

@@ -2,6 +2,8 @@
 #include "io/tables_io.h"
 
 #include "base/file.h"
+#include "base/file_write.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "core/canonical.h"
 #include "io/plan_torchrec.h"

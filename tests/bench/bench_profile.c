@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/path.h"
 #include "device/stream.h"
 #include "device/stream_math.h"
 #include "io/ids.h"
@@ -83,8 +83,8 @@ static void measure(const char *what, char *path, uint32_t n_gpus,
     clock_t begin = clock(), work;
 
     table_init(&table);
-    table.name = arena_strndup(&arena, file_name(path),
-                               strlen(file_name(path)) - strlen(".npy"));
+    table.name = arena_strndup(&arena, path_name(path),
+                               strlen(path_name(path)) - strlen(".npy"));
     table.num_embeddings = n_rows;
     check(ids_measure(&tables, &path, 1, &err));
     result = &tables.tables[0].result;

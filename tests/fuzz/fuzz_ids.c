@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/ids.h"
 #include "tests/fuzz/target.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/nccl_tests.h"
 #include "tests/fuzz/target.h"
 

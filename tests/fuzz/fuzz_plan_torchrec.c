@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/plan_torchrec.h"
 #include "tests/fuzz/target.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/tables_io.h"
 #include "tests/fuzz/target.h"
 

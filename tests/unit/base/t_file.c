@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/file_write.h"
 #include "base/text.h"
 
 #include <dirent.h>

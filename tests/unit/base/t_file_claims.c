@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/file_claims.h"
+
 #include "base/file.h"
+#include "base/file_write.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_write.h"
 #include "base/interrupt.h"
 #include "tests/tap.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 
+#include "base/printable.h"
+
 #include "tests/tap.h"
 
 static void test_u64(void)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file_write.h"
 #include "base/parallel.h"
 #include "tests/unit/cli/plan_line.h"
 

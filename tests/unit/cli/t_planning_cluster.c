@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file_write.h"
 #include "tests/unit/cli/plan_line.h"
 
 static struct arena arena;

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/cli_answer.h"
 #include "base/file.h"
+#include "base/file_write.h"
 #include "cli/planning.h"
 #include "device/interference_probe.h"
 #include "io/store.h"

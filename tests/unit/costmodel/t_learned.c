@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "base/file.h"
+#include "base/file_write.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
 #include "tests/predict_samples.h"

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "costmodel/model_report.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "base/file_write.h"
 #include "costmodel/oracles.h"
 #include "tests/tap.h"
 

@@ -2,6 +2,7 @@
 /* The reference oracle against recorded answers of the published nets. */
 #include <unistd.h>
 
+#include "base/file_write.h"
 #include "base/hash.h"
 #include "costmodel/oracles.h"
 #include "tests/golden.h"

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file_write.h"
 #include "emit/formats.h"
 
 /* The emitted script and the Python in it are also checked with tools for their

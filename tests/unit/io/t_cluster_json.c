@@ -3,7 +3,8 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file_write.h"
+#include "base/printable.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"
 

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file_write.h"
 #include "base/rng.h"
 #include "tests/npz.h"
 #include "tests/tap.h"

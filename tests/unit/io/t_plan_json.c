@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/rng.h"
 #include "core/cluster.h"
 #include "core/plan_check.h"

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_write.h"
 #include "base/rng.h"
 
 #include <sys/stat.h>

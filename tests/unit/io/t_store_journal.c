@@ -9,6 +9,7 @@
 #include "tests/tap.h"
 
 #include "base/file.h"
+#include "base/file_write.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

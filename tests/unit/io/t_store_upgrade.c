@@ -3,6 +3,7 @@
 #include "tests/tap.h"
 
 #include "base/file.h"
+#include "base/file_write.h"
 
 #include <signal.h>
 #include <sys/wait.h>

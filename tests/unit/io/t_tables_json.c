@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/tables_io.h"
 
+#include "base/printable.h"
+
 #include <time.h>
 #include <unistd.h>
 
