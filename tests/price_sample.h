@@ -6,6 +6,7 @@
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 #include "io/store.h"
+#include "io/store_rows.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -9,7 +9,8 @@
 #include "costmodel/evaluate.h"
 #include "costmodel/model_report.h"
 #include "io/csv.h"
-#include "io/store_merge.h"
+#include "io/store_csv.h"
+#include "io/store_rows.h"
 #include "microbench/ceilings.h"
 
 #include <inttypes.h>

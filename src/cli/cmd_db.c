@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "io/store_csv.h"
 #include "io/store_merge.h"
 
 #include <limits.h>

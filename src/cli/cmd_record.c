@@ -13,6 +13,7 @@
 #include "exec/job.h"
 #include "io/nccl_tests.h"
 #include "io/plan_json.h"
+#include "io/store_rows.h"
 #include "io/times.h"
 
 #include <string.h>

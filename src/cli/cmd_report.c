@@ -11,6 +11,7 @@
 #include "emit/report.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
+#include "io/plan_json_write.h"
 #include "search/planners.h"
 
 #include <string.h>

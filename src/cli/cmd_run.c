@@ -7,6 +7,7 @@
 #include "exec/exec_report.h"
 #include "io/plan_json.h"
 #include "io/store.h"
+#include "io/store_rows.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,9 @@
 #include "cli/command.h"
 #include "core/problem.h"
 #include "io/ids.h"
+#include "io/tables_dlrm.h"
 #include "io/tables_io.h"
+#include "io/tables_reader.h"
 
 #include <inttypes.h>
 #include <limits.h>

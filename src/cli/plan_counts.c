@@ -9,6 +9,7 @@
 #include "cli/plan_search.h"
 #include "core/cluster.h"
 #include "io/plan_json.h"
+#include "io/plan_json_write.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #include "emit/plan_diff.h"
 #include "emit/report.h"
 #include "io/plan_json.h"
+#include "io/plan_json_write.h"
 #include "search/planners.h"
 
 #include <string.h>

@@ -14,6 +14,7 @@
 #include "io/plan_json.h"
 #include "io/plan_torchrec.h"
 #include "io/tables_io.h"
+#include "io/tables_reader.h"
 #include "search/bound.h"
 #include "search/search.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "io/plan_fields.h"
+#include "io/cluster_fields.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -16,8 +16,6 @@
  * neuroshard-cluster(5) specifies the format.
  */
 
-#define CLUSTER_MAX_GPUS 65536
-
 /* Fills *cluster, which the caller has zeroed, from the whole text of a cluster
  * file:
  *   memory_bytes[r]   memory of rank r, at least reserve_bytes[r]. It is 0 if

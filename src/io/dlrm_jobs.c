@@ -3,8 +3,9 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "io/shell_private.h"
-#include "io/tables_private.h"
+#include "io/shell.h"
+#include "io/shell_state.h"
+#include "io/tables_reader.h"
 
 #include <string.h>
 

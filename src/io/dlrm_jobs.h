@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_DLRM_JOBS_H
 #define NEUROSHARD_IO_DLRM_JOBS_H
 
-#include "io/shell.h"
+#include "base/mem.h"
 
 /* Finds dlrm command lines in a script and reads those options that define the
  * tables. All command lines of a file must describe the same job. */

@@ -2,7 +2,6 @@
 #include "io/ids.h"
 
 #include "base/printable.h"
-#include "io/ids_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -235,7 +234,10 @@ static int read_table(struct id_tables *tables, struct id_part *part,
 static int read_files(struct id_tables *tables, char *const *paths,
                       size_t n_paths, struct err *err)
 {
-    struct ids_listing listing = {.arena = tables->arena, .tables = tables};
+    struct ids_listing listing = {.arena = tables->arena,
+                                  .list = &tables->list,
+                                  .columns_are = tables->columns_are,
+                                  .crc = &tables->crc};
     size_t first = 0;
     int rc;
 

@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_IO_IDS_H
 #define NEUROSHARD_IO_IDS_H
 
-#include "base/crc.h"
 #include "base/progress.h"
 #include "core/profile.h"
+#include "io/ids_files.h"
 
 /*
  * Measures table statistics from the ids that a job looks up. The ids come from
@@ -28,15 +28,6 @@ struct id_table {
     size_t list_idx;
     struct profile *profile; /* owned; NULL after the measurement */
     struct profile_result result;
-};
-
-/* Meaning of a matrix's columns, for matrices whose name does not show it. */
-enum columns_are {
-    /* unknown: the matrix is refused, and the message asks for the option */
-    COLUMNS_ASK,
-    COLUMNS_TABLES, /* one table per column, with one id per sample */
-    /* each row holds the ids that one sample looks up in a single table */
-    COLUMNS_SAMPLES
 };
 
 /* State of one measurement of table statistics. The caller zeroes it and sets

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/ids_files.h"
+
 #include "base/file_claims.h"
 #include "base/interrupt.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "base/text.h"
-#include "io/ids_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,7 +168,7 @@ static struct id_part *find_part(struct ids_listing *listing, const char *table)
 
 static bool is_listed(const struct ids_listing *listing, const char *table)
 {
-    const struct table_list *list = &listing->tables->list;
+    const struct table_list *list = listing->list;
 
     for (size_t i = 0; i < list->n_tables; i++)
         if (!strcmp(list->tables[i].name, table))
@@ -193,7 +194,7 @@ static bool has_no_ids(const struct ids_listing *listing, const char *name)
 static enum columns_are columns_of(const struct ids_listing *listing,
                                    const char *name)
 {
-    const enum columns_are said = listing->tables->columns_are;
+    const enum columns_are said = listing->columns_are;
     char *word = arena_strdup(listing->arena, name);
 
     if (said)
@@ -327,7 +328,7 @@ static int list_array(struct ids_listing *listing,
                          array.source, bytes, array.npy.end);
     array.npy.begin += member->begin;
     if (member->header) {
-        array.crc = &listing->tables->crc;
+        array.crc = listing->crc;
         array.begin = member->begin;
         array.crc_said = member->crc;
     }

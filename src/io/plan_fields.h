@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "core/cluster.h"
 #include "core/plan.h"
-#include "io/cluster_json.h"
-#include "io/tables_io.h"
+#include "io/cluster_fields.h"
+#include "io/tables_reader.h"
 
 /*
  * Tables of those members of a plan file that are numbers, texts, flags or
@@ -50,22 +50,6 @@ static const struct place_field plan_fields[] = {
     {"n_floored", PLAN(n_floored), false, 0, CLUSTER_MAX_GPUS, NULL},
     {"total_ms", PLAN(total_ms), false, 0, PLAN_MAX_MS, NULL},
     {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
-};
-
-/* Index of "gpu" in the table below. "gpu" is the first of three members that
- * cluster files have, too. */
-enum { OF_GPU = 2 };
-#define CLUSTER(member) MEMBER_OF(struct cluster, member)
-static const struct place_field cluster_fields[] = {
-    {"gpus", CLUSTER(n_devices), true, 1, CLUSTER_MAX_GPUS, NULL},
-    {"gpus_per_host", CLUSTER(devices_per_host), false, 1, CLUSTER_MAX_GPUS,
-     NULL},
-    {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
-    {"intra_gbps", CLUSTER(intra_gbps), false, CLUSTER_MIN_GBPS,
-     CLUSTER_MAX_GBPS, NULL},
-    {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
-     CLUSTER_MAX_GBPS, NULL},
-    {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
 };
 
 enum {

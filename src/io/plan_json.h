@@ -6,7 +6,7 @@
 #include "core/plan.h"
 
 /*
- * Reader and writer of plan.json, the file format of struct plan.
+ * Reader of plan.json, the file format of struct plan.
  * neuroshard-plan(5) specifies the format. A plan file is self-contained: it
  * can be used without any other file.
  */
@@ -30,19 +30,6 @@ int plan_from_json(struct plan *plan, const char *text, size_t len,
 /* Reads the plan file `path` with plan_from_json. The path "-" is standard
  * input. */
 int plan_load(struct plan *plan, const char *path, struct arena *arena,
-              struct err *err) MUST_CHECK;
-
-/* Returns the text of a plan file, in the arena. Each table, shard and device
- * has a line of its own. Equal plans give equal bytes. Reading the text back
- * gives a plan that is equal to the last bit. The plan must have passed
- * plan_check. */
-const char *plan_to_json(const struct plan *plan, struct arena *arena);
-/* Returns the content of the plan file as a JSON document, which the caller
- * decrefs. */
-json_t *plan_document(const struct plan *plan);
-/* Checks the plan and writes it atomically to the file `path`. The path "-" is
- * standard output. The new file is read back before it replaces the old one. */
-int plan_save(const struct plan *plan, const char *path,
               struct err *err) MUST_CHECK;
 
 #endif

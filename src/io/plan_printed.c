@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/plan_printed.h"
 
+#include "io/python_value.h"
+
 #include <string.h>
 
 #define BLANKS " \t\r\n"

@@ -44,10 +44,4 @@ int plan_printed_read(json_t **modules, const char **doubt, const char *text,
                       size_t len, const char *source, struct arena *arena,
                       struct err *err) MUST_CHECK;
 
-/* Parses one value that Python prints: a number, string, list, dict, or
- * Name(key=value, ...). The last form becomes an object, as a dict does. *pos
- * moves behind the value. The caller owns *value. ERR_INPUT messages lack the
- * line. */
-int python_value(json_t **value, const char **pos, struct err *err) MUST_CHECK;
-
 #endif

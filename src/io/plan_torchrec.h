@@ -3,7 +3,7 @@
 #define NEUROSHARD_IO_PLAN_TORCHREC_H
 
 #include "core/plan.h"
-#include "io/tables_io.h"
+#include "io/tables_reader.h"
 
 /*
  * Reader of TorchRec's plans, which lack some of the contents of a neuroshard

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/plan_torchrec_json.h"
+
 #include "base/text.h"
-#include "io/cluster_json.h"
+#include "io/cluster_fields.h"
 #include "io/plan_printed.h"
-#include "io/plan_torchrec_private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

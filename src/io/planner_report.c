@@ -2,7 +2,7 @@
 #include "io/planner_report.h"
 
 #include "base/text.h"
-#include "io/cluster_json.h"
+#include "io/cluster_fields.h"
 
 #include <inttypes.h>
 #include <math.h>

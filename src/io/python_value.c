@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/python_value.h"
+
 #include "base/mem.h"
-#include "io/plan_printed.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 #include "io/shell.h"
 
 #include "base/text.h"
+#include "io/shell_commands.h"
+#include "io/shell_expand.h"
 #include "io/shell_private.h"
 
 #include <string.h>
@@ -30,11 +32,6 @@ static struct shell_variables copy_of(const struct shell_variables *from)
         copy.list[i] = from->list[i];
     }
     return copy;
-}
-
-bool shell_is_same(const char *a, const char *b)
-{
-    return a && b ? !strcmp(a, b) : a == b;
 }
 
 /* Merges the variables at the end of another branch into the shell's variables.

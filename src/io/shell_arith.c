@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/shell_private.h"
+#include "io/shell_arith.h"
 
 #include <stdlib.h>
 #include <string.h>

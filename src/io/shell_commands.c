@@ -1,32 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/shell_commands.h"
+
 #include "base/path.h"
 #include "base/text.h"
+#include "io/shell_expand.h"
 #include "io/shell_private.h"
 
 #include <string.h>
 
 #define MAX_TEXTS 8
-
-/* This file reads simple commands: their assignments, words, redirections and
- * here-documents. */
-
-void shell_step(struct shell *shell, size_t n)
-{
-    for (; n && *shell->pos; n--)
-        shell->line += *shell->pos++ == '\n';
-}
-
-void shell_skip_blanks(struct shell *shell)
-{
-    for (;;) {
-        shell_step(shell, strspn(shell->pos, " \t\r"));
-        if (shell->pos[0] != '\\' ||
-            (shell->pos[1] != '\n' &&
-             (shell->pos[1] != '\r' || shell->pos[2] != '\n')))
-            return;
-        shell_step(shell, shell->pos[1] == '\n' ? 2 : 3);
-    }
-}
 
 /* --- assignments --- */
 

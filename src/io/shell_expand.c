@@ -1,82 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/shell_expand.h"
+
 #include "base/printable.h"
-#include "io/shell_private.h"
+#include "io/shell_arith.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_VARIABLES 1024
 #define MAX_VALUE ((size_t)1 << 20)
 #define MAX_BYTES ((uint64_t)64 << 20)
 #define MAX_DEPTH 16
-
-int shell_error(const struct shell *shell, size_t line, struct err *err,
-                const char *sentence)
-{
-    return err_input(err, "%s:%zu: %s", shell->script->source, line, sentence);
-}
-
-/* --- variables --- */
-
-struct shell_variable *shell_find(struct shell *shell, const char *name)
-{
-    struct shell_variables *variables = &shell->variables;
-
-    for (size_t i = 0; i < variables->n; i++)
-        if (!strcmp(variables->list[i].name, name))
-            return &variables->list[i];
-    return NULL;
-}
-
-void shell_set(struct shell *shell, const char *name, const char *value)
-{
-    struct shell_variables *variables = &shell->variables;
-    struct arena *arena = shell->script->arena;
-    struct shell_variable *variable = shell_find(shell, name);
-
-    if (!variable && variables->n >= MAX_VARIABLES)
-        variables->is_open = true;
-    if (!variable && variables->n < MAX_VARIABLES) {
-        variables->list = mem_room(variables->list, variables->n,
-                                   &variables->cap, sizeof(*variables->list));
-        variable = &variables->list[variables->n++];
-        *variable = (struct shell_variable){.name = arena_strdup(arena, name)};
-    }
-    if (!variable)
-        return;
-    if (!value || variable->is_shaky)
-        value =
-            arena_printf(arena, "%c$%s%c", SHELL_UNKNOWN, name, SHELL_KNOWN);
-    variable->value = value;
-}
-
-size_t shell_name_length(const char *text)
-{
-    return *text && strchr(SHELL_NAME_START, *text) ? strspn(text, SHELL_NAME)
-                                                    : 0;
-}
-
-void shell_forget(struct shell *shell, const char *pos, const char *end)
-{
-    bool is_inside = false;
-
-    while (pos < end) {
-        const size_t len = is_inside ? 0 : shell_name_length(pos);
-        const char *next = pos + len;
-
-        is_inside = *pos && strchr(SHELL_NAME, *pos);
-        if (!len) {
-            pos++;
-            continue;
-        }
-        if ((next[0] == '=' && next[1] != '=') ||
-            (next[0] == '+' && (next[1] == '=' || next[1] == '+')) ||
-            (next[0] == '-' && next[1] == '-') || next[0] == '[')
-            shell_set(shell, arena_strndup(shell->script->arena, pos, len),
-                      NULL);
-        pos = next;
-    }
-}
 
 /* --- brackets --- */
 
@@ -415,20 +348,4 @@ int shell_expand_text(struct shell *shell, struct buf *out, const char *text,
     shell->pos = pos;
     shell->line = line;
     return rc;
-}
-
-bool shell_is_known(const char *word)
-{
-    return !strchr(word, SHELL_UNKNOWN);
-}
-
-const char *shell_shown(const char *word, struct arena *arena)
-{
-    char *copy = arena_strdup(arena, word), *out = copy;
-
-    for (const char *p = word; *p; p++)
-        if (*p != SHELL_UNKNOWN && *p != SHELL_KNOWN)
-            *out++ = *p;
-    *out = '\0';
-    return copy;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_private.h"
+#include "io/store.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/file_claims.h"
+#include "io/store_fields.h"
+#include "io/store_private.h"
+#include "io/store_sql.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -15,87 +18,6 @@
 #define APPLICATION_ID "0x4e534831" /* same as in data/schema.sql */
 FILE_TEXT(store_schema_sql, "data/schema.sql");
 FILE_TEXT(store_moves_sql, "src/io/store_moves.sql");
-
-/* True if an SQLite status means that a killed writer left a change half done.
- * The change must be rolled back before the file can be read. A read-only
- * connection may not do this. */
-static bool is_half_changed(int status)
-{
-    return status == SQLITE_READONLY_ROLLBACK ||
-           status == SQLITE_READONLY_RECOVERY ||
-           status == SQLITE_READONLY_CANTINIT;
-}
-
-int store_check(const struct store *store, int status, struct err *err)
-{
-    int system_errno = sqlite3_system_errno(store->db);
-    const char *reason = sqlite3_errmsg(store->db);
-
-    if (is_half_changed(status))
-        return err_set(
-            err, ERR_IO,
-            "cannot read '%s': a killed process left an unfinished change, and "
-            "to undo it the file and its folder must be writable",
-            store->path);
-    switch (status & 0xff) {
-    case SQLITE_OK:
-    case SQLITE_ROW:
-    case SQLITE_DONE:
-        return 0;
-    case SQLITE_NOTADB:
-        return err_input(err, "'%s' is not a SQLite database", store->path);
-    case SQLITE_CORRUPT:
-        return err_input(err, "database '%s' is damaged: %s", store->path,
-                         reason);
-    case SQLITE_CONSTRAINT:
-        return err_input(err, "cost database '%s': %s", store->path, reason);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        reason = "another process holds its lock";
-        break;
-    case SQLITE_CANTOPEN:
-    case SQLITE_IOERR:
-        if (system_errno)
-            reason = strerror(system_errno);
-        break;
-    default:
-        break;
-    }
-    return err_set(err, ERR_IO, "cannot access '%s': %s", store->path, reason);
-}
-
-int store_execute(struct store *store, const char *sql, struct err *err)
-{
-    return store_check(store, sqlite3_exec(store->db, sql, NULL, NULL, NULL),
-                       err);
-}
-
-int store_begin(struct store *store, enum store_mode mode, struct err *err)
-{
-    return store_execute(store,
-                         mode == STORE_READ ? "BEGIN" : "BEGIN IMMEDIATE", err);
-}
-
-int store_end(struct store *store, int rc, struct err *err)
-{
-    if (!rc)
-        rc = store_execute(store, "COMMIT", err);
-    /* SQLite has already rolled back the transaction after some errors. */
-    if (rc && !sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-    return rc;
-}
-
-int store_copy(sqlite3 *into, const char *name, struct store *from,
-               struct err *err)
-{
-    sqlite3_backup *backup = sqlite3_backup_init(into, name, from->db, "main");
-
-    if (!backup)
-        return store_check(from, sqlite3_errcode(into), err);
-    sqlite3_backup_step(backup, -1);
-    return store_check(from, sqlite3_backup_finish(backup), err);
-}
 
 /* Protects the program from a file of an untrusted source. No triggers or views
  * run. The schema calls no functions with side effects, and cannot be changed
@@ -122,23 +44,6 @@ static int defend(struct store *store, struct err *err)
     sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES);
     sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
     return store_execute(store, "PRAGMA cell_size_check = ON", err);
-}
-
-int store_ask(struct store *store, const char *sql, struct buf *answer,
-              struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int status = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
-
-    answer->len = 0;
-    if (!status)
-        status = sqlite3_step(stmt);
-    buf_printf(answer, "%s",
-               status == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0)
-                                    : "");
-    status = store_check(store, status, err);
-    sqlite3_finalize(stmt);
-    return status;
 }
 
 /* Reads the schema version. Fails if the database belongs to another program,
@@ -174,10 +79,6 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
     return 0;
 }
 
-const char *const store_tables[] = {"setting",      "sample",  "sample_table",
-                                    "comm_sample",  "ceiling", "canary",
-                                    "training_log", NULL};
-
 /* Upgrades the database to the current schema. Renames the old tables, creates
  * the new tables from data/schema.sql, and copies the rows. Thus the program
  * contains only one schema, and the same steps upgrade from any older
@@ -211,7 +112,7 @@ static int bring_up_to_date(struct store *store, struct err *err)
     int64_t version;
     int rc;
 
-    if (store_begin(store, STORE_WRITE, err))
+    if (store_begin_write(store, err))
         return -1;
     rc = read_version(store, &version, err) ||
          (version != STORE_VERSION &&
@@ -271,7 +172,7 @@ static int undo_half_change(struct store *store, const char *name,
     struct store writer = {.path = store->path};
     int rc, written;
 
-    if (!is_half_changed(status))
+    if (!store_is_half_changed(status))
         return 0;
     written = sqlite3_open_v2(
         name, &writer.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -315,7 +216,7 @@ static int prepare_schema(struct store *store, struct err *err)
         (version && check_pages(store, err)))
         return -1;
     store->version = version;
-    if (store->mode == STORE_READ) {
+    if (!store->is_writer) {
         if (!version)
             return err_input(err, "'%s' is empty, not a cost database",
                              store->path);
@@ -375,7 +276,7 @@ static int open_named(struct store **out, const char *name, const char *path,
 
     give_memory();
     store = mem_alloc(1, sizeof(*store));
-    store->mode = mode;
+    store->is_writer = mode == STORE_WRITE;
     store->path = mem_grow(NULL, strlen(path) + 1, 1);
     memcpy(store->path, path, strlen(path) + 1);
     rc =
@@ -420,7 +321,7 @@ void store_close(struct store *store)
         return;
     for (int i = 0; i < MAX_PREPARED; i++)
         sqlite3_finalize(store->prepared[i].stmt);
-    if (store->db && store->mode == STORE_WRITE) {
+    if (store->db && store->is_writer) {
         /* The change of the journal mode has no effect if other processes have
          * the file open. */
         sqlite3_busy_timeout(store->db, 0);

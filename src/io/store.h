@@ -3,8 +3,6 @@
 #define NEUROSHARD_IO_STORE_H
 
 #include "base/mem.h"
-#include "core/sample.h"
-#include "device/probe.h"
 
 /*
  * The cost database: one SQLite file (WAL) that holds all measurements.
@@ -46,66 +44,5 @@ int store_open_memory(struct store **out, const char *source,
 /* Closes the database; `store` may be NULL. The last writer that closes a file
  * leaves it as a single plain file, without a WAL. */
 void store_close(struct store *store);
-
-/* Returns a sink whose ctx is the store. If a sample is already stored, putting
- * it again succeeds and the stored sample is kept. A new exchange replaces a
- * stored exchange with the same (setting, kind, ranks, hosts, bytes). */
-struct sample_sink store_sink(struct store *store);
-/* store_put_ceiling and store_has_ceiling are the callbacks of a sink of
- * ceilings, whose ctx is the store. A new ceiling replaces a stored ceiling of
- * the same probe on the same device. Only `device`, `n_threads` and `isa` of
- * the setting are used. */
-int store_put_ceiling(void *store, const struct sample_setting *setting,
-                      const struct ceiling *ceiling,
-                      struct err *err) MUST_CHECK;
-bool store_has_ceiling(void *store, const struct sample_setting *setting,
-                       const struct probe *probe);
-
-/* Reads all settings into the arena, the oldest first. */
-int store_settings(struct store *store, struct sample_setting **settings,
-                   size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
-/* Samples that a reading function selects. STORE_SETTING: samples of exactly
- * one setting. STORE_DEVICE: samples of all settings with the same device,
- * n_threads and isa. */
-enum store_scope { STORE_SETTING, STORE_DEVICE };
-/* Reads all samples of a setting or a device into the arena, and sets the
- * member `setting` of each sample. Order: oldest setting first, then seed,
- * case, kind, part. *n is 0 if the setting is unknown. */
-int store_samples(struct store *store, const struct sample_setting *setting,
-                  enum store_scope scope, struct sample **samples, size_t *n,
-                  struct arena *arena, struct err *err) MUST_CHECK;
-/* Reads all exchanges of a setting or a device, in the order of (setting, kind,
- * ranks, hosts, total bytes, largest bytes). */
-int store_comm_samples(struct store *store,
-                       const struct sample_setting *setting,
-                       enum store_scope scope, struct comm_sample **samples,
-                       size_t *n, struct arena *arena,
-                       struct err *err) MUST_CHECK;
-/* Reads the ceilings of a device in the order of their measurement. */
-int store_ceilings(struct store *store, const struct sample_setting *setting,
-                   struct ceiling **ceilings, size_t *n, struct arena *arena,
-                   struct err *err) MUST_CHECK;
-/* Result of retraining a cost model: the comparison of the model in use with
- * its rival, the newly trained model. */
-struct model_verdict {
-    const char *model_path;
-    /* hashes of the model in use and of its rival */
-    const char *old_hash, *new_hash;
-    bool replaced;
-    /* reason why the rival was rejected regardless of its gain; or NULL */
-    const char *reason;
-    /* errors of the two models on the held-out samples, as fractions */
-    double old_mape, new_mape;
-    double gain_se; /* standard error of the difference of the two errors */
-    /* gain that the rival needed to replace the model in use */
-    double min_gain;
-    uint64_t n_samples; /* number of samples that the rival was trained on */
-    /* number of held-out samples on which both models were evaluated */
-    uint64_t n_held_out;
-    const char *setting; /* setting that the rival was trained on */
-};
-/* Adds the result of a retraining to the training log. */
-int store_log_verdict(struct store *store, const struct model_verdict *verdict,
-                      struct err *err) MUST_CHECK;
 
 #endif

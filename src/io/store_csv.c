@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/store_csv.h"
+
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/table.h"
 #include "io/csv.h"
+#include "io/store_fields.h"
 #include "io/store_merge.h"
-#include "io/store_private.h"
+#include "io/store_sql.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,7 +324,7 @@ int store_from_csv(struct store **out, const char *text, size_t len,
 {
     struct store_csv_reader reader = {.store = NULL};
     int rc = store_open_memory(&reader.store, source, err) ||
-             store_begin(reader.store, STORE_WRITE, err) ||
+             store_begin_write(reader.store, err) ||
              store_end(reader.store,
                        csv_read(text, len, source, read_record, &reader, arena,
                                 err) ||

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_private.h"
+#include "io/store_fields.h"
 
 #include "base/text.h"
+#include "core/sample.h"
+#include "device/probe.h"
+#include "io/model_verdict.h"
 
 #include <assert.h>
 #include <math.h>
@@ -23,6 +26,10 @@
     {                                                                  \
         prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
+
+const char *const store_tables[] = {"setting",      "sample",  "sample_table",
+                                    "comm_sample",  "ceiling", "canary",
+                                    "training_log", NULL};
 
 /* Columns of a setting. The first three columns identify a device, the first
  * six a machine. */

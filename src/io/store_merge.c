@@ -4,7 +4,8 @@
 #include "base/file.h"
 #include "base/file_write.h"
 #include "base/json.h"
-#include "io/store_private.h"
+#include "io/store_fields.h"
+#include "io/store_sql.h"
 
 FILE_TEXT(store_faults_sql, "src/io/store_faults.sql");
 FILE_TEXT(store_merge_sql, "src/io/store_merge.sql");
@@ -65,7 +66,7 @@ static int merge_rows(struct store *into, struct err *err)
 
 int store_merge(struct store *into, struct store *from, struct err *err)
 {
-    int rc = attach(into, from, err) || store_begin(into, STORE_WRITE, err) ||
+    int rc = attach(into, from, err) || store_begin_write(into, err) ||
              store_end(into, merge_rows(into, err), err);
 
     if (store_execute(into, "DETACH other", rc ? &(struct err){0} : err))

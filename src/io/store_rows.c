@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_private.h"
+#include "io/store_rows.h"
 
 #include "base/hash.h"
 #include "base/lock.h"
+#include "io/store_fields.h"
+#include "io/store_sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,7 +107,7 @@ static int add_sample(struct store *store, const struct sample_setting *setting,
 static int put_sample(void *store, const struct sample_setting *setting,
                       const struct sample *sample, struct err *err)
 {
-    if (store_begin(store, STORE_WRITE, err))
+    if (store_begin_write(store, err))
         return -1;
     return store_end(store, add_sample(store, setting, sample, err), err);
 }
@@ -228,7 +230,7 @@ int store_samples(struct store *store, const struct sample_setting *setting,
 
     /* Within a transaction all lists come from the same snapshot, even if other
      * processes write meanwhile. */
-    if (store_begin(store, STORE_READ, err))
+    if (store_begin_read(store, err))
         return -1;
     return store_end(store, read_samples(store, values, samples, n, arena, err),
                      err);
@@ -244,7 +246,7 @@ static int put_comm(void *store, const struct sample_setting *setting,
                "(" ITS_SETTING ", {?comm})"};
     int rc;
 
-    if (store_begin(store, STORE_WRITE, err))
+    if (store_begin_write(store, err))
         return -1;
     rc = add_setting(store, setting, err) ||
          query_run(store, &add, BOUND(setting, sample), NULL, err);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/tables_columns.h"
+
 #include "base/printable.h"
 #include "base/text.h"
-#include "io/tables_private.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Maximum number of unknown names that a warning lists. */
+#define MAX_LISTED 8
 
 #define TABLE(member) MEMBER_OF(struct table, member)
 #define BIN(k)                                       \
@@ -223,98 +227,29 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
     return 0;
 }
 
-/* True if the table has the default of a column. A default is written as an
- * empty cell. */
-static bool is_default(const struct table *table, size_t column)
+void tables_warn(const struct table_cells *cells, const char *where,
+                 const char *what)
 {
-    static const size_t bytes[] = {[MEMBER_U32] = sizeof(uint32_t),
-                                   [MEMBER_U64] = sizeof(uint64_t),
-                                   [MEMBER_REAL] = sizeof(double),
-                                   [MEMBER_TEXT] = sizeof(char *)};
-    const size_t offset = table_columns[column].offset;
-    struct table plain;
+    const struct tables_options *options = cells->options;
+    const size_t n = json_object_size(cells->unknown);
+    const char **names = ARENA_NEW(cells->arena, const char *, n), *key;
+    size_t i = 0;
+    json_t *value;
 
-    table_init(&plain);
-    if (table_columns[column].is_needed)
-        return false;
-    if (column == COLUMN_ZIPF)
-        return table->skew_assumed ||
-               (table->has_bins && table->zipf_alpha == DEFAULT_ZIPF_ALPHA);
-    if (column >= COLUMN_BIN_0)
-        return !table->has_bins;
-    return !memcmp((const char *)table + offset, (const char *)&plain + offset,
-                   bytes[table_columns[column].type]);
-}
-
-/* Prints a number with at least 6 digits. If 6 digits do not read back as the
- * same number, prints the fewest digits that do. */
-static void add_real(struct buf *out, double x)
-{
-    char text[32];
-    int digits = 6;
-
-    do
-        snprintf(text, sizeof(text), "%.*g", digits, x);
-    while (strtod(text, NULL) != x && digits++ < 17);
-    buf_printf(out, "%s", text);
-}
-
-static void add_kinds(struct buf *out, unsigned kinds)
-{
-    const char *separator = "";
-
-    for (size_t i = 0; i < N_SHARD_KINDS; i++)
-        if (kinds & shard_traits[i].kind) {
-            buf_printf(out, "%s%s", separator, shard_traits[i].name);
-            separator = "|";
-        }
-}
-
-static void add_cell(struct buf *out, const struct table *table, size_t column)
-{
-    const struct place_field *format = &table_columns[column];
-    const void *pos = (const char *)table + format->offset;
-
-    if ((column == COLUMN_DIM && !table->dim) ||
-        (column == COLUMN_POOLING && isnan(table->pooling_factor)))
-        return; /* the value is unknown, so the cell stays empty */
-    if (format->type == MEMBER_TEXT)
-        text_csv(out, *(const char *const *)pos);
-    else if (format->type == MEMBER_REAL)
-        add_real(out, *(const double *)pos);
-    else if (format->names)
-        buf_printf(out, "%s", format->names[*(const uint32_t *)pos]);
-    else if (column == COLUMN_SHARDING)
-        add_kinds(out, *(const uint32_t *)pos);
-    else
-        buf_printf(out, "%" PRIu64,
-                   format->type == MEMBER_U32 ? *(const uint32_t *)pos
-                                              : *(const uint64_t *)pos);
-}
-
-void tables_to_csv(struct buf *out, const struct table_list *list)
-{
-    bool is_written[N_TABLE_COLUMNS] = {false};
-
-    for (size_t i = 0; i < list->n_tables; i++)
-        for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
-            is_written[c] |= !is_default(&list->tables[i], c);
-    for (size_t line = 0; line <= list->n_tables; line++) {
-        const struct table *table = line ? &list->tables[line - 1] : NULL;
-        const char *separator = "";
-
-        for (size_t c = 0; c < N_TABLE_COLUMNS; c++) {
-            const char *names = table_columns[c].key;
-
-            if (!is_written[c])
-                continue;
-            buf_printf(out, "%s", separator);
-            separator = ",";
-            if (!table)
-                buf_add(out, names, strcspn(names, "|"));
-            else if (!is_default(table, c))
-                add_cell(out, table, c);
-        }
-        buf_add(out, "\n", 1);
+    json_object_foreach(cells->unknown, key, value)
+    {
+        names[i++] = key;
     }
+    if (options->warn && n)
+        options->warn(
+            options->warn_ctx,
+            text_say(cells->arena, "%s: unknown %ss are ignored: %s", where,
+                     what, tables_listed(names, n, MAX_LISTED, cells->arena)));
+    if (options->warn && !cells->names[COLUMN_POOLING] &&
+        !(options->pooling > 0))
+        options->warn(options->warn_ctx,
+                      text_say(cells->arena,
+                               "%s: no %s 'pooling_factor', so one lookup a "
+                               "sample is assumed for every table",
+                               where, what));
 }

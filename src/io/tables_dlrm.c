@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/tables_dlrm.h"
+
 #include "base/printable.h"
 #include "base/text.h"
 #include "io/dlrm_jobs.h"
-#include "io/tables_private.h"
+#include "io/shell_script.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,67 +3,16 @@
 
 #include "base/file.h"
 #include "base/file_write.h"
-#include "base/printable.h"
 #include "base/text.h"
 #include "core/canonical.h"
 #include "io/plan_torchrec.h"
-#include "io/tables_private.h"
+#include "io/tables_columns.h"
+#include "io/tables_csv.h"
+#include "io/tables_dlrm.h"
+#include "io/tables_json.h"
+#include "io/tables_tbe.h"
 
 #include <string.h>
-
-/* Maximum number of unknown names that a warning lists. */
-#define MAX_LISTED 8
-/* Maximum length of a name in a message, in bytes. */
-#define MAX_SHOWN 63
-
-const char *tables_shown(const char *text, struct arena *arena)
-{
-    int len = MAX_SHOWN - 3;
-
-    if (strlen(text) <= MAX_SHOWN)
-        return text;
-    while (len && text_goes_on(text[len]))
-        len--;
-    return arena_printf(arena, "%.*s...", len, text);
-}
-
-const char *tables_listed(const char *const *names, size_t n, size_t most,
-                          struct arena *arena)
-{
-    const char *list = "";
-
-    for (size_t i = 0; i < n && i < most; i++)
-        list = text_say(arena, "%s%s'%s'", list, i ? ", " : "",
-                        tables_shown(names[i], arena));
-    return n > most ? text_say(arena, "%s and %zu more", list, n - most) : list;
-}
-
-void tables_warn(const struct table_cells *cells, const char *where,
-                 const char *what)
-{
-    const struct tables_options *options = cells->options;
-    const size_t n = json_object_size(cells->unknown);
-    const char **names = ARENA_NEW(cells->arena, const char *, n), *key;
-    size_t i = 0;
-    json_t *value;
-
-    json_object_foreach(cells->unknown, key, value)
-    {
-        names[i++] = key;
-    }
-    if (options->warn && n)
-        options->warn(
-            options->warn_ctx,
-            text_say(cells->arena, "%s: unknown %ss are ignored: %s", where,
-                     what, tables_listed(names, n, MAX_LISTED, cells->arena)));
-    if (options->warn && !cells->names[COLUMN_POOLING] &&
-        !(options->pooling > 0))
-        options->warn(options->warn_ctx,
-                      text_say(cells->arena,
-                               "%s: no %s 'pooling_factor', so one lookup a "
-                               "sample is assumed for every table",
-                               where, what));
-}
 
 static bool is_json(const char *text)
 {
@@ -75,38 +24,6 @@ static bool is_json(const char *text)
     /* A dlrm script may also begin with '['. */
     return !tables_is_dlrm(text) ||
            text[1 + strspn(text + 1, " \t\r\n{[")] == '"';
-}
-
-int tables_name(struct table_list *list, const char *prefix,
-                const struct tables_options *options, struct arena *arena,
-                struct err *err)
-{
-    char *rest = options->names ? arena_strdup(arena, options->names) : NULL;
-    json_t *seen = json_object();
-    const char *name = "";
-    size_t n = 0;
-    int rc = 0;
-
-    list->tables = ARENA_NEW(arena, struct table, list->n_tables);
-    for (; !rc && n < list->n_tables; n++) {
-        name = rest ? strtok_r(rest, ",\r\n", &rest)
-                    : arena_printf(arena, "%s%zu", prefix, n);
-        if (!name)
-            break;
-        if (!text_is_printable(name) || json_object_get(seen, name))
-            rc = err_input(
-                err, "option '--names': '%s' is %s", tables_shown(name, arena),
-                text_is_printable(name) ? "given twice" : "not printable");
-        json_object_set_new(seen, name, json_true());
-        table_init(&list->tables[n]);
-        list->tables[n].name = name;
-    }
-    if (!rc && (!name || (rest && strtok_r(rest, ",\r\n", &rest))))
-        rc = err_input(
-            err, "option '--names' has %s names than the %zu tables of '%s'",
-            name ? "more" : "fewer", list->n_tables, list->source);
-    json_decref(seen);
-    return rc;
 }
 
 /* --- recognition of the format --- */

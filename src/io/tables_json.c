@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/tables_private.h"
+#include "io/tables_json.h"
+
+#include "io/tables_columns.h"
 
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/tables_tbe.h"
+
+#include "base/json.h"
 #include "core/problem.h"
 #include "core/rank_law.h"
-#include "io/tables_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "tests/anchors.h"
 
 #include "device/probe.h"
+#include "io/store_rows.h"
 
 #include <inttypes.h>
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "io/cluster_fields.h"
 #include "io/cluster_json.h"
 #include "tests/fuzz/target.h"
 

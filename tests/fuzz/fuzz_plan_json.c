@@ -3,6 +3,7 @@
 
 #include "core/plan_check.h"
 #include "io/plan_json.h"
+#include "io/plan_json_write.h"
 #include "tests/fuzz/target.h"
 #include "tests/hostile.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/store_csv.h"
+
 #include <string.h>
 
 #include "io/store_merge.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/tables_dlrm.h"
+
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 

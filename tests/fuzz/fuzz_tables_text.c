@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/tables_io.h"
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "io/tables_io.h"
+#include "io/tables_csv.h"
+#include "io/tables_reader.h"
 #include "tests/fuzz/target.h"
 
 static void must_be_text(const char *text)

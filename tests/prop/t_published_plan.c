@@ -6,6 +6,7 @@
  * rounding allows. */
 #include "costmodel/oracles.h"
 #include "io/plan_json.h"
+#include "io/plan_json_write.h"
 #include "io/tables_io.h"
 #include "tests/golden.h"
 #include "tests/tap.h"

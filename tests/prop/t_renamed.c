@@ -5,6 +5,7 @@
  * the bound. */
 #include "base/text.h"
 #include "costmodel/oracles.h"
+#include "io/tables_csv.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 #include "tests/judge.h"

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "io/store_rows.h"
 
 #include <math.h>
 

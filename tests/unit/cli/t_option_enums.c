@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/planning.h"
 #include "cli/training.h"
+#include "device/device.h"
 #include "emit/formats.h"
 #include "tests/tap.h"
 

@@ -10,6 +10,7 @@
 #include "cli/planning.h"
 #include "device/interference_probe.h"
 #include "io/store.h"
+#include "io/store_rows.h"
 #include "tests/tap.h"
 
 #define MAX_ARGS 16

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "core/cluster.h"
 #include "core/plan_check.h"
+#include "io/plan_json_write.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"
 

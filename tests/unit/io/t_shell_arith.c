@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Shell arithmetic. Each known value equals that of bash. Some expressions stay
  * unknown although bash can evaluate them. */
-#include "io/shell_private.h"
+#include "io/shell_arith.h"
+
 #include "tests/tap.h"
 
 #define LONGEST \

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "base/file_write.h"
 #include "base/rng.h"
+#include "io/store_rows.h"
+#include "io/store_sql.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

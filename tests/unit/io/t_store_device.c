@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/csv.h"
-#include "io/store_merge.h"
-#include "io/store_private.h"
+#include "io/store_csv.h"
+#include "io/store_rows.h"
+#include "io/store_sql.h"
 #include "tests/tap.h"
 
 #include <unistd.h>

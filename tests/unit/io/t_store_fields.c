@@ -2,7 +2,10 @@
 /* The values that the program accepts when reading and those that
  * data/schema.sql accepts when writing are the same, field by field. Values in
  * files with another schema are refused. */
+#include "io/store_fields.h"
+
 #include "io/store_private.h"
+#include "io/store_rows.h"
 #include "tests/tap.h"
 
 #include <unistd.h>

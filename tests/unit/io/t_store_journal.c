@@ -5,11 +5,12 @@
  * removing its rollback journal. The next reader rolls back, or reports why it
  * cannot.
  */
-#include "io/store_private.h"
 #include "tests/tap.h"
 
 #include "base/file.h"
 #include "base/file_write.h"
+#include "io/store_rows.h"
+#include "io/store_sql.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_merge.h"
-#include "io/store_private.h"
 #include "tests/tap.h"
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "io/store_csv.h"
+#include "io/store_rows.h"
+#include "io/store_sql.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* For each kind of row: which rows count as equal, which of two equal rows is
  * kept, their order, and which rows are refused. */
-#include "io/store_private.h"
+#include "io/store_rows.h"
+
+#include "io/store_sql.h"
 #include "tests/tap.h"
 
 #include <sys/wait.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_private.h"
 #include "tests/tap.h"
 
 #include "base/file.h"
 #include "base/file_write.h"
+#include "io/store_rows.h"
+#include "io/store_sql.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/tables_io.h"
+#include "io/tables_csv.h"
 
 #include "base/file.h"
+#include "io/tables_io.h"
 
 #include <dirent.h>
 #include <time.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/tables_io.h"
 
+#include "io/tables_csv.h"
+
 #include "tests/tap.h"
 
 /* Results of the last script that was read. */

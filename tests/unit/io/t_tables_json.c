@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/tables_io.h"
+#include "io/tables_json.h"
 
 #include "base/printable.h"
+#include "io/tables_io.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_IO_TABLES_PRIVATE_H
-#define NEUROSHARD_IO_TABLES_PRIVATE_H
+#ifndef NEUROSHARD_IO_TABLES_COLUMNS_H
+#define NEUROSHARD_IO_TABLES_COLUMNS_H
 
 #include "base/json.h"
-#include "io/tables_io.h"
+#include "io/tables_reader.h"
 
-/* Declarations that the readers of table lists share. */
+/* Columns of table lists. In JSON the columns are members. */
 
-/* Indices of the columns of a table list. In JSON the columns are members. Only
- * the columns that the code refers to have a name here, and the first column of
- * the reuse bins. The bins are the last columns. */
+/* Indices of the columns. Only the columns that the code refers to have a name
+ * here, and the first column of the reuse bins. The bins are the last
+ * columns. */
 enum {
     COLUMN_NAME,
     COLUMN_ROWS,
@@ -46,30 +46,9 @@ size_t table_column(const char *name);
 int table_from_cells(struct table *table, const struct table_cells *cells,
                      struct err *err) MUST_CHECK;
 
-/* Shortens a text of a file for a message. A long text becomes its beginning
- * and "...". The result is in the arena. */
-const char *tables_shown(const char *text, struct arena *arena);
-
-/* Lists the names for a message. If there are more than `most` names, lists the
- * first ones and counts the rest: "'a', 'b' and 3 more". */
-const char *tables_listed(const char *const *names, size_t n, size_t most,
-                          struct arena *arena);
-
 /* Warns of unknown columns or members, and of a list without any pooling
  * factors. `what` is the word for the message, "column" or "member". */
 void tables_warn(const struct table_cells *cells, const char *where,
                  const char *what);
-
-/* Initializes the n_tables tables of a list with table_init. The names come
- * from the options. If the options give no names, a name is `prefix` and a
- * number. */
-int tables_name(struct table_list *list, const char *prefix,
-                const struct tables_options *options, struct arena *arena,
-                struct err *err) MUST_CHECK;
-
-/* tables_is_dlrm is true for a text with a command line of dlrm, tables_is_tbe
- * for a report of FBGEMM. */
-bool tables_is_dlrm(const char *text);
-bool tables_is_tbe(const char *text);
 
 #endif

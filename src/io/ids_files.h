@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_IO_IDS_PRIVATE_H
-#define NEUROSHARD_IO_IDS_PRIVATE_H
+#ifndef NEUROSHARD_IO_IDS_FILES_H
+#define NEUROSHARD_IO_IDS_FILES_H
 
-#include "io/ids.h"
+#include "base/crc.h"
+#include "core/table.h"
 #include "io/npy.h"
 
 #include <sys/types.h>
 
-/* Declarations that the files of the id reader share: arrays of ids, and lists
- * of the arrays that the input files contain. */
+/* Arrays of ids in files, and lists of the arrays that the input files contain.
+ */
 
 /* Array of integers. They are contiguous in a file, or come through a pipe. */
 struct id_array {
@@ -37,6 +38,15 @@ struct id_part {
     int64_t end; /* index behind the last id of the samples counted so far */
 };
 
+/* Meaning of a matrix's columns, for matrices whose name does not show it. */
+enum columns_are {
+    /* unknown: the matrix is refused, and the message asks for the option */
+    COLUMNS_ASK,
+    COLUMNS_TABLES, /* one table per column, with one id per sample */
+    /* each row holds the ids that one sample looks up in a single table */
+    COLUMNS_SAMPLES
+};
+
 struct ids_listing {
     /* owned parts, in the order of the files, except that parts of the same
      * table are adjacent */
@@ -44,7 +54,9 @@ struct ids_listing {
     size_t n_parts, cap;
     uint64_t n_ids; /* total number of ids in all parts */
     struct arena *arena;
-    const struct id_tables *tables;
+    const struct table_list *list; /* permitted tables */
+    enum columns_are columns_are;
+    const struct crc *crc;
     /* names of the skipped arrays, such as "'y', 'X_int'"; or NULL */
     const char *left_out;
     struct npz_member *members; /* owned; members of the current archive */

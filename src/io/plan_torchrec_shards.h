@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_IO_PLAN_TORCHREC_PRIVATE_H
-#define NEUROSHARD_IO_PLAN_TORCHREC_PRIVATE_H
+#ifndef NEUROSHARD_IO_PLAN_TORCHREC_SHARDS_H
+#define NEUROSHARD_IO_PLAN_TORCHREC_SHARDS_H
 
-#include "io/plan_torchrec.h"
-#include "io/tables_private.h"
+#include "base/json.h"
+#include "core/plan.h"
+#include "io/tables_reader.h"
 
-/* Declarations that the readers of TorchRec's plans share. */
+/* Shards of a TorchRec plan, which its readers add table by table. */
 
 /* State of the reader of one plan. */
 struct torchrec_reader {
@@ -39,7 +40,8 @@ struct torchrec_entry {
 int torchrec_check_entry(struct torchrec_entry *entry,
                          struct torchrec_reader *reader,
                          struct err *err) MUST_CHECK;
-/* Adds a shard on the entry's i-th rank. A shard without rows is not added. */
+/* Adds a shard on the entry's i-th rank. The caller has set the shard's rows
+ * and columns. A shard without rows is not added. */
 void torchrec_add_shard(struct torchrec_reader *reader,
                         const struct torchrec_entry *entry, size_t i,
                         struct shard shard);
@@ -50,12 +52,5 @@ void torchrec_add_replicas(struct torchrec_reader *reader,
  * blocks: a column block has as many row blocks as it has ranks. */
 void torchrec_add_pieces(struct torchrec_reader *reader,
                          const struct torchrec_entry *entry);
-
-/* torchrec_read_json reads a plan as JSON; torchrec_read_printed reads a plan
- * as Python prints it. ERR_INPUT messages have the form "source:line: ...". */
-int torchrec_read_json(struct torchrec_reader *reader, const char *text,
-                       size_t len, struct err *err) MUST_CHECK;
-int torchrec_read_printed(struct torchrec_reader *reader, const char *text,
-                          size_t len, struct err *err) MUST_CHECK;
 
 #endif
