@@ -8,7 +8,7 @@
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/page.h"
-#include "emit/report.h"
+#include "emit/report_figures.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
 #include "io/plan_json_write.h"

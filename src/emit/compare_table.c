@@ -3,7 +3,6 @@
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "emit/report.h"
 
 #include <inttypes.h>
 

@@ -7,7 +7,8 @@
 #include "core/ways.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
-#include "emit/report.h"
+#include "emit/report_figures.h"
+#include "emit/report_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "emit/compare_table.h"
-#include "emit/report.h"
+#include "emit/report_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,135 +3,13 @@
 
 #include "base/text.h"
 #include "emit/formats.h"
+#include "emit/report_parts.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#define USUAL_COLUMNS 80u
-
-double report_own_ms(const struct device_cost *cost, bool waits)
-{
-    return cost->compute_ms + cost->bwd_comm_ms +
-           (waits ? 0 : cost->fwd_comm_ms);
-}
-
-/* A device waits from the end of its backward until the last device is ready. A
- * communication model may include less waiting in its times. So the waiting is
- * limited to the range from 0 to the device's forward communication. */
-void report_init(struct report *report, const struct plan *plan,
-                 const struct report_options *options)
-{
-    uint32_t n_devices = plan->problem.cluster.n_devices;
-    double last_ms;
-
-    *report = (struct report){
-        .plan = plan,
-        .options = *options,
-        .n_devices = n_devices,
-        .devices = mem_alloc(n_devices, sizeof(*report->devices)),
-    };
-    if (!options->n_columns)
-        report->options.n_columns = USUAL_COLUMNS;
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-
-        report->devices[shard->device].n_shards[shard_kind_idx(shard->kind)]++;
-    }
-    bottleneck_find(&report->bottleneck, plan, options->waits,
-                    options->without_ms);
-    last_ms =
-        report_own_ms(&plan->devices[report->bottleneck.gpu], options->waits);
-    for (uint32_t r = 0; r < n_devices; r++) {
-        struct report_device *device = &report->devices[r];
-
-        device->cost = plan->devices[r];
-        device->own_ms = report_own_ms(&device->cost, options->waits);
-        if (options->waits)
-            device->waiting_ms = fmax(
-                fmin(last_ms - device->own_ms, device->cost.fwd_comm_ms), 0);
-        device->cost.fwd_comm_ms -= device->waiting_ms;
-    }
-}
-
-void report_release(struct report *report)
-{
-    mem_free(report->devices);
-    *report = (struct report){0};
-}
-
 /* --- the bottleneck --- */
-
-static void find_phase(struct bottleneck *out, const struct plan *plan,
-                       bool waits)
-{
-    static const char *const names[] = {"compute", "backward communication",
-                                        "forward communication"};
-    const struct device_cost *last = &plan->devices[out->gpu];
-    const double parts_ms[] = {
-        last->compute_ms, last->bwd_comm_ms,
-        waits ? plan->total_ms - report_own_ms(last, true) : last->fwd_comm_ms};
-    const bool has_parts = plan_has_parts(plan);
-    const double *ms = has_parts ? plan->exposed_ms : parts_ms;
-    unsigned most = 0;
-
-    for (unsigned p = 1; p < (has_parts ? N_STEP_PARTS : 3u); p++)
-        if (ms[p] > ms[most])
-            most = p;
-    out->phase = has_parts ? step_part_names[most] : names[most];
-    out->phase_ms = ms[most];
-}
-
-void bottleneck_find(struct bottleneck *out, const struct plan *plan,
-                     bool waits, const double *without_ms)
-{
-    const uint32_t n_tables = (uint32_t)plan->problem.n_tables;
-    double notable_ms = REPORT_NOTABLE_FRAC * plan->total_ms;
-
-    *out = (struct bottleneck){.table = n_tables};
-    for (uint32_t r = 1; r < plan->problem.cluster.n_devices; r++)
-        if (report_own_ms(&plan->devices[r], waits) >
-            report_own_ms(&plan->devices[out->gpu], waits))
-            out->gpu = r;
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
-        out->phase = "host";
-        out->phase_ms = plan->total_ms;
-        return;
-    }
-    find_phase(out, plan, waits);
-    for (uint32_t t = 0; without_ms && t < n_tables; t++)
-        if (plan->total_ms - without_ms[t] > notable_ms) {
-            out->table = t;
-            out->table_ms = notable_ms = plan->total_ms - without_ms[t];
-        }
-}
-
-void report_bottleneck(const struct report *report, struct buf *out)
-{
-    const struct bottleneck *bottleneck = &report->bottleneck;
-    const struct plan *plan = report->plan;
-
-    buf_printf(out, "binds   ");
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
-        buf_printf(out,
-                   "the host, which takes %.3f ms to queue a step: no other "
-                   "plan and no more GPUs make it shorter\n",
-                   plan->cost.host_ms);
-        return;
-    }
-    if (plan->problem.cluster.n_devices > 1)
-        buf_printf(out, "GPU %u, %s; ", bottleneck->gpu,
-                   report->options.waits ? "which is ready last"
-                                         : "the slowest");
-    buf_printf(out, "%s, %.3f ms of the step; ", bottleneck->phase,
-               bottleneck->phase_ms);
-    if (bottleneck->table < plan->problem.n_tables)
-        buf_printf(out, "table '%s', without which it is %.3f ms shorter\n",
-                   plan->problem.tables[bottleneck->table].name,
-                   bottleneck->table_ms);
-    else
-        buf_printf(out, "no one table\n");
-}
 
 /* --- the first lines --- */
 

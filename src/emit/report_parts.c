@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "emit/report.h"
+#include "emit/report_parts.h"
 
 #include "base/ranked.h"
 #include "base/text.h"

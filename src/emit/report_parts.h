@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EMIT_REPORT_PARTS_H
+#define NEUROSHARD_EMIT_REPORT_PARTS_H
+
+#include "emit/report_figures.h"
+
+/*
+ * Parts of the report of a plan, some of which `explain` and `diff` print, too.
+ */
+
+/* Unit in which bytes are printed. All cells of a table use one unit, so that
+ * they can be compared by eye. A list of units ends with an entry without a
+ * name. */
+struct byte_unit {
+    const char *name;
+    double n_bytes;
+};
+extern const struct byte_unit byte_units[];
+
+/* Prints the job that the step time assumes, as the line below the step
+ * time. */
+void report_job(const struct plan *plan, struct buf *out);
+/* Prints the lower bound: "bound   no plan takes less than ..." */
+void report_bound(const struct plan *plan, int n_decimals, struct buf *out);
+/* Prints a table with the phases, busy time and waiting of each device, and
+ * with the exposed time of each phase. If there are many devices, similar
+ * devices share a row. */
+void report_phases(const struct report *report, struct buf *out);
+/* Prints the memory of each device, starting with the fullest device. */
+void report_memory(const struct report *report, struct buf *out);
+/* Prints the ten tables whose removal would save most of the step. */
+void report_tables(const struct report *report, struct buf *out);
+
+#endif
