@@ -4,6 +4,7 @@
 #include "cli/planning.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
+#include "exec/exec.h"
 #include "exec/exec_report.h"
 #include "io/plan_json.h"
 #include "io/store.h"

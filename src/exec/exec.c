@@ -4,20 +4,13 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "exec/exec_samples.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec/timing.h"
+#include "exec/verify_outputs.h"
+#include "exec/verify_weights.h"
 
 #include <string.h>
-
-void exec_options_init(struct exec_options *options)
-{
-    *options = (struct exec_options){
-        .scale_rows = 1,
-        .n_iterations = 20,
-        .check = true,
-        .wait_for_quiet = true,
-        .step = {.pipeline = PIPELINE_NONE, .n_chunks = 1},
-    };
-}
 
 /* State of one execution of a plan in this process. */
 struct execution {

@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_EXEC_EXEC_REPORT_H
 #define NEUROSHARD_EXEC_EXEC_REPORT_H
 
-#include "exec/exec.h"
+#include "exec/exec_options.h"
+#include "exec/exec_result.h"
 
 /* Inputs of the report on an executed plan. */
 

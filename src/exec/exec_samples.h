@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_EXEC_EXEC_SAMPLES_H
 #define NEUROSHARD_EXEC_EXEC_SAMPLES_H
 
-#include "exec/exec.h"
+#include "exec/exec_options.h"
+#include "exec/exec_result.h"
 #include "exec/rank_work.h"
 
 /*

@@ -62,6 +62,20 @@ uint64_t placement_scale_row(const struct table *table, uint64_t row,
     return row == table->num_embeddings || scaled > n_rows ? n_rows : scaled;
 }
 
+double placement_lookups(const struct placement *placement,
+                         const struct piece *piece)
+{
+    const struct hot_rows *hot = placement->plan->problem.hot;
+    const uint64_t all_rows = placement->table_rows[piece->table_idx];
+    const double n = piece->table->pooling_factor * piece->group->n_samples;
+
+    if (hot && piece->n_rows < all_rows &&
+        all_rows == piece->table->num_embeddings)
+        return n * hot_rows_share(&hot[piece->table_idx], piece->row_begin,
+                                  piece->row_end);
+    return n * (double)piece->n_rows / (double)all_rows;
+}
+
 static int compare_pieces(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;

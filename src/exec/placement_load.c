@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/placement.h"
+#include "exec/placement_load.h"
 
 #include "exec/values.h"
 

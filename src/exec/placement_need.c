@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "exec/placement_need.h"
 
 #include "base/text.h"
 #include "device/interference_probe.h"
+#include "exec/placement_load.h"
 #include "exec/rank_work.h"
 
 #include <inttypes.h>
@@ -14,20 +16,6 @@
  * exact: it does not round allocations up to huge pages, and it assumes that
  * lookups are uniform over the rows. */
 #define HEADROOM_FRAC 0.05
-
-double placement_lookups(const struct placement *placement,
-                         const struct piece *piece)
-{
-    const struct hot_rows *hot = placement->plan->problem.hot;
-    const uint64_t all_rows = placement->table_rows[piece->table_idx];
-    const double n = piece->table->pooling_factor * piece->group->n_samples;
-
-    if (hot && piece->n_rows < all_rows &&
-        all_rows == piece->table->num_embeddings)
-        return n * hot_rows_share(&hot[piece->table_idx], piece->row_begin,
-                                  piece->row_end);
-    return n * (double)piece->n_rows / (double)all_rows;
-}
 
 /* Bytes of a group's index sets and scratch memory while its rank is timed. */
 static double group_work_bytes(const struct placement *placement,

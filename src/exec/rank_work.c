@@ -2,6 +2,7 @@
 #include "exec/rank_work.h"
 
 #include "base/interrupt.h"
+#include "exec/placement_load.h"
 #include "exec/values.h"
 
 /* Learning rate of a scatter, which writes the dense gradient of a replica. It

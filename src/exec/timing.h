@@ -3,6 +3,7 @@
 #define NEUROSHARD_EXEC_TIMING_H
 
 #include "device/repetitions.h"
+#include "exec/exec_result.h"
 #include "exec/input.h"
 #include "exec/rank_work.h"
 

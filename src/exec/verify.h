@@ -2,8 +2,7 @@
 #ifndef NEUROSHARD_EXEC_VERIFY_H
 #define NEUROSHARD_EXEC_VERIFY_H
 
-#include "exec/exchange.h"
-#include "exec/exec.h"
+#include "exec/exec_result.h"
 
 /*
  * Comparison of a step with an unsharded reference in double precision.
@@ -41,18 +40,6 @@ struct verify {
     /* [n_ranks], not owned; the hashes are stored in them */
     struct exec_rank *ranks;
 };
-
-/* Compares the outputs of step_forward at every receiver in this process. The
- * outputs of row-wise pieces are partial sums. The comparison adds them up in
- * fp32, as a receiver does. */
-int verify_outputs(struct verify *verify, const struct exchange_set *set,
-                   struct err *err) MUST_CHECK;
-/* Compares the weights of every touched row of the loaded pieces, after
- * step_update. With row-wise Adagrad each piece has its own state, so if
- * columns are split, the reference applies the update rule to each piece
- * separately. */
-int verify_weights(struct verify *verify, const struct placement *placement,
-                   struct err *err) MUST_CHECK;
 
 /* Returns the largest |value| in a row. */
 double tally_scale(const double *row, uint32_t n);

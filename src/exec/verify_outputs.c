@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verify.h"
+#include "exec/verify_outputs.h"
 
 #include "base/hash.h"
 #include "exec/rank_work.h"

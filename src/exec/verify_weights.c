@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verify.h"
+#include "exec/verify_weights.h"
 
 #include "base/hash.h"
 #include "base/radix_sort.h"

@@ -7,6 +7,7 @@
 #include "costmodel/oracles.h"
 #include "exec/exec.h"
 #include "exec/input.h"
+#include "exec/placement_load.h"
 #include "io/tables_io.h"
 #include "tests/processes.h"
 

@@ -2,6 +2,8 @@
 #include "exec/exec.h"
 
 #include "exec/placement.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

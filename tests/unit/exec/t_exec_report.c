@@ -3,6 +3,7 @@
  * exist. */
 #include "exec/exec_report.h"
 
+#include "exec/exec_options.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

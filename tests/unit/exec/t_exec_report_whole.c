@@ -3,6 +3,7 @@
  * that exist, and every line has its figures. */
 #include "exec/exec_report.h"
 
+#include "exec/exec_options.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

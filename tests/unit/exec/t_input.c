@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/input.h"
 
+#include "exec/exchange.h"
+#include "exec/placement_load.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

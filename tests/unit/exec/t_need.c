@@ -5,6 +5,8 @@
 
 #include "device/interference_probe.h"
 #include "exec/exchange.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec/rank_work.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"

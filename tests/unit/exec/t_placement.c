@@ -3,6 +3,8 @@
 
 #include "device/interference_probe.h"
 #include "exec/batches.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

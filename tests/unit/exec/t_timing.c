@@ -4,6 +4,8 @@
 #include "exec/timing.h"
 
 #include "base/interrupt.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 #include "tests/unit/device/recorded_device.h"

@@ -3,8 +3,13 @@
 
 #include "device/fp16.h"
 #include "device/stream_math.h"
+#include "exec/exec_result.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec/rank_work.h"
 #include "exec/values.h"
+#include "exec/verify_outputs.h"
+#include "exec/verify_weights.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

@@ -5,9 +5,11 @@
  * only on the plan. */
 #include "base/hash.h"
 #include "device/device_ops.h"
+#include "exec/placement_load.h"
+#include "exec/placement_need.h"
 #include "exec/rank_work.h"
-#include "exec/verify.h"
-
+#include "exec/verify_outputs.h"
+#include "exec/verify_weights.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 
