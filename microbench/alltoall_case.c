@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "microbench/alltoall_case.h"
+
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "device/alltoall.h"
 #include "device/repetitions.h"
+#include "microbench/draws.h"
+#include "microbench/sampler.h"
 #include "microbench/setup.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
 #define NEUROSHARD_MICROBENCH_CEILINGS_H
 
 #include "device/probe.h"
-#include "microbench/bench.h"
+#include "microbench/bench_options.h"
 
 /*
  * Ceilings of a device: the best rates that probes measure (device/probe.h).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/sampler.h"
+#include "microbench/draws.h"
 
 #include <math.h>
 #include <string.h>

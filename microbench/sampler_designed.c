@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/sampler.h"
+#include "microbench/sampler_designed.h"
+
+#include "base/rng.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 #define MANY_ROWS 10000000

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "device/lookup.h"
 #include "device/repetitions.h"
+#include "microbench/draws.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define NEUROSHARD_MICROBENCH_SETUP_H
 
 #include "device/interference_probe.h"
-#include "microbench/sampler.h"
+#include "microbench/bench_case.h"
 
 /*
  * Bench setup: the memory in which cases are measured.

@@ -11,7 +11,10 @@
 #include "io/csv.h"
 #include "io/store_csv.h"
 #include "io/store_rows.h"
+#include "microbench/alltoall_case.h"
+#include "microbench/bench.h"
 #include "microbench/ceilings.h"
+#include "microbench/sampler.h"
 
 #include <inttypes.h>
 #include <stdio.h>

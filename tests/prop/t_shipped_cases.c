@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "io/store_rows.h"
+#include "microbench/bench_options.h"
 
 #include <math.h>
 

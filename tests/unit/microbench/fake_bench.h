@@ -9,6 +9,7 @@
  */
 
 #include "base/clock.h"
+#include "microbench/bench_options.h"
 #include "microbench/setup.h"
 #include "tests/tap.h"
 

@@ -3,6 +3,8 @@
  * kind of sample, and when it ends. The bench setup, the interference probe and
  * the clock are replaced. */
 #include "device/device_ops.h"
+#include "microbench/bench.h"
+#include "microbench/sampler_designed.h"
 #include "tests/unit/microbench/fake_bench.h"
 
 static double case_ms;

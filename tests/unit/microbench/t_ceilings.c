@@ -3,6 +3,7 @@
 #include "tests/tap.h"
 
 #include "base/mem.h"
+#include "microbench/bench_options.h"
 
 #define MIB ((uint64_t)1 << 20)
 

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "microbench/alltoall_case.h"
+#include "microbench/bench_options.h"
 #include "microbench/ceilings.h"
 #include "microbench/setup.h"
 #include "tests/tap.h"

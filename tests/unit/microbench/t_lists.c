@@ -5,8 +5,13 @@
  * you change how cases are drawn, write the new hashes here.
  */
 #include "base/hash.h"
+#include "microbench/alltoall_case.h"
+#include "microbench/bench_case.h"
+#include "microbench/bench_options.h"
 #include "microbench/ceilings.h"
+#include "microbench/draws.h"
 #include "microbench/sampler.h"
+#include "microbench/sampler_designed.h"
 #include "microbench/tasks.h"
 #include "tests/tap.h"
 

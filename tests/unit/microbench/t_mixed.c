@@ -3,6 +3,7 @@
 #include "tests/tap.h"
 
 #include "base/mem.h"
+#include "microbench/bench.h"
 #include "microbench/setup.h"
 
 #include <inttypes.h>

@@ -5,6 +5,8 @@
 #include "tests/unit/device/recorded_device.h"
 
 #include "base/clock.h"
+#include "microbench/bench_case.h"
+#include "microbench/bench_options.h"
 #include "microbench/setup.h"
 #include "tests/tap.h"
 

@@ -3,6 +3,10 @@
 #include "tests/tap.h"
 
 #include "base/hash.h"
+#include "microbench/bench_case.h"
+#include "microbench/bench_options.h"
+#include "microbench/draws.h"
+#include "microbench/sampler_designed.h"
 
 #define N_CASES 4000
 

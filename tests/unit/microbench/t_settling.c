@@ -3,6 +3,9 @@
  * the bench setup and the interference probe are replaced. */
 #include "tests/unit/microbench/fake_bench.h"
 
+#include "microbench/bench.h"
+#include "microbench/bench_case.h"
+
 /* Times of the reference case. Each of the first n_falling repetitions takes
  * `factor` times the previous one; later ones take as long as the last of
  * these. */

@@ -1,33 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+#include "microbench/bench.h"
 
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "microbench/sampler.h"
+#include "microbench/sampler_designed.h"
 #include "microbench/setup.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
-
-void bench_options_init(struct bench_options *options)
-{
-    *options = (struct bench_options){
-        .n_cases = 1000,
-        .batch = 4096,
-        .precision = PRECISION_FP32,
-        .optimizer = OPTIMIZER_ROWWISE_ADAGRAD,
-        .max_tables = 15,
-        .work_bytes = BENCH_CPU_WORK_BYTES,
-        .memory_bytes = (uint64_t)4 << 30,
-    };
-}
-
-bool bench_is_late(const struct bench_options *options, double begin_ms)
-{
-    return options->time_limit_s > 0 &&
-           clock_ms() - begin_ms > options->time_limit_s * 1e3;
-}
 
 /* Rounds a size down by at most a sixteenth, to a value that is the same for
  * similar sizes. */
@@ -63,41 +46,7 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
     return 0;
 }
 
-static struct sample_setting setting_of(const struct device *device,
-                                        const struct bench_case *what)
-{
-    return device_setting(&device->facts, what->precision, what->optimizer,
-                          what->batch);
-}
-
-struct sample_setting bench_setting(const struct device *device,
-                                    const struct bench_options *options)
-{
-    struct bench_case sentinel;
-
-    case_sentinel(&sentinel, options);
-    return setting_of(device, &sentinel);
-}
-
-int bench_check_options(const struct bench_options *options, struct err *err)
-{
-    assert(options->batch && options->max_tables &&
-           options->max_tables <= BENCH_MAX_TABLES);
-    assert(options->precision == PRECISION_FP32 ||
-           options->precision == PRECISION_FP16);
-    assert(options->optimizer == OPTIMIZER_SGD ||
-           options->optimizer == OPTIMIZER_ROWWISE_ADAGRAD);
-    assert(options->n_cases || options->time_limit_s > 0 ||
-           options->is_designed);
-    assert(!options->is_mixed || options->work_bytes > 0);
-    if (options->memory_bytes < BENCH_MIN_MEMORY_BYTES)
-        return err_usage(
-            err, "the memory for tables must be at least %" PRIu64 " MiB",
-            BENCH_MIN_MEMORY_BYTES >> 20);
-    return 0;
-}
-
-struct harness {
+struct bench {
     struct device *device;
     const struct bench_options *options;
     struct sample_sink *sink;
@@ -118,7 +67,7 @@ struct harness {
 #define SETTLE_CUDA_MS 500.0
 #define SETTLE_MAX_MS 10000.0
 
-static int settle(struct harness *bench, struct err *err)
+static int settle(struct bench *bench, struct err *err)
 {
     struct sample_table tables[BENCH_MAX_TABLES];
     struct sample sample = {.tables = tables};
@@ -144,8 +93,8 @@ static int settle(struct harness *bench, struct err *err)
     return 0;
 }
 
-static int open_setup(struct harness *bench,
-                      const struct sample_setting *setting, struct err *err)
+static int open_setup(struct bench *bench, const struct sample_setting *setting,
+                      struct err *err)
 {
     if (setup_open(&bench->setup, bench->device, bench->options, err) ||
         interference_probe_open(&bench->interference, bench->device, err) ||
@@ -157,7 +106,7 @@ static int open_setup(struct harness *bench,
 
 /* Measures the case `what`. Does nothing if the sink already has its sample or
  * the user wants to stop. */
-static int measure(struct harness *bench, const struct bench_case *what,
+static int measure(struct bench *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
                    struct err *err)
 {
@@ -168,7 +117,7 @@ static int measure(struct harness *bench, const struct bench_case *what,
                             .part = part,
                             .tables = tables,
                             .version = NEUROSHARD_VERSION};
-    struct sample_setting setting = setting_of(bench->device, what);
+    struct sample_setting setting = case_setting(bench->device, what);
     struct sample_sink *sink = bench->sink;
     uint64_t stream_seed = mix64(sample.seed + case_idx);
 
@@ -192,7 +141,7 @@ static int measure(struct harness *bench, const struct bench_case *what,
     return 0;
 }
 
-static int measure_case(struct harness *bench, const struct bench_case *fused,
+static int measure_case(struct bench *bench, const struct bench_case *fused,
                         uint64_t case_idx, struct err *err)
 {
     struct bench_case other;
@@ -224,7 +173,7 @@ static int measure_case(struct harness *bench, const struct bench_case *fused,
 /* Measures a case, unless another process is measuring it. The process first
  * claims the case and then looks for it in the sink. So it finds a sample that
  * another process stored, and no case is measured twice. */
-static int run_case(struct harness *bench, uint64_t case_idx, struct err *err)
+static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
 {
     const struct sample_sink *sink = bench->sink;
     struct sample_setting setting;
@@ -233,7 +182,7 @@ static int run_case(struct harness *bench, uint64_t case_idx, struct err *err)
     int rc;
 
     case_draw(&fused, bench->options, case_idx);
-    setting = setting_of(bench->device, &fused);
+    setting = case_setting(bench->device, &fused);
     if (sink->claim && sink->claim(sink->ctx, &setting, bench->result->seed,
                                    case_idx, &lock, err))
         return -1;
@@ -246,7 +195,7 @@ static int run_case(struct harness *bench, uint64_t case_idx, struct err *err)
     return rc;
 }
 
-static int run_cases(struct harness *bench, struct err *err)
+static int run_cases(struct bench *bench, struct err *err)
 {
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
@@ -272,7 +221,7 @@ int bench_lookup(struct bench_result *result, struct device *device,
                  const struct bench_options *options, struct sample_sink *sink,
                  struct err *err)
 {
-    struct harness bench = {
+    struct bench bench = {
         .device = device, .options = options, .sink = sink, .result = result};
     int rc;
 

@@ -6,6 +6,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "device/comm.h"
+#include "microbench/alltoall_case.h"
+#include "microbench/bench.h"
 #include "microbench/setup.h"
 
 #include <signal.h>
