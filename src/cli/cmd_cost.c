@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/version.h"
+#include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "cli/planning_cluster.h"
 #include "core/plan_check.h"
 
 static const struct option_spec own_options[] = {

@@ -2,6 +2,7 @@
 #include "base/cli_answer.h"
 #include "base/text.h"
 #include "cli/planning.h"
+#include "cli/planning_cluster.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cli_answer.h"
 #include "cli/planning.h"
+#include "cli/planning_cluster.h"
 #include "core/cluster.h"
 #include "costmodel/oracles.h"
 #include "emit/explain.h"

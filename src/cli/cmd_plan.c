@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file_write.h"
 #include "cli/plan_counts.h"
+#include "cli/plan_report.h"
 #include "cli/plan_search.h"
+#include "cli/planning.h"
+#include "cli/planning_cluster.h"
 #include "search/search.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/file_write.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "cli/planning.h"
+#include "cli/plan_report.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/page.h"

@@ -7,6 +7,8 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "cli/plan_search.h"
+#include "cli/planning.h"
+#include "cli/planning_cluster.h"
 #include "core/cluster.h"
 #include "io/plan_json.h"
 #include "io/plan_json_write.h"

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_CLI_PLAN_COUNTS_H
 #define NEUROSHARD_CLI_PLAN_COUNTS_H
 
-#include "cli/planning.h"
+#include "cli/plan_report.h"
 
 /* Plans for a range of numbers of GPUs: the command `plan` with --gpus N..M. */
 

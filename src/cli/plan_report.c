@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/plan_report.h"
+
 #include "base/cli_answer.h"
 #include "base/interrupt.h"
 #include "base/text.h"

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/version.h"
+#include "cli/planning.h"
 #include "search/planners.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_CLI_PLAN_SEARCH_H
 #define NEUROSHARD_CLI_PLAN_SEARCH_H
 
-#include "cli/planning.h"
+#include "cli/plan_report.h"
 
 /* The search of the command `plan`, and the end of its time. */
 

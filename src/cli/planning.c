@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "cli/planning_cluster.h"
 #include "core/canonical.h"
 #include "core/cluster.h"
 #include "core/plan_check.h"

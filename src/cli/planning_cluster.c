@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/planning_cluster.h"
 #include "base/text.h"
 #include "cli/planning.h"
 #include "core/cluster.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cluster that results from options, a file and the current plan: hosts,
  * memory, reserve, bandwidths and batch, or the error. */
-#include "cli/planning.h"
+#include "cli/planning_cluster.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_PLAN_REPORT_H
+#define NEUROSHARD_CLI_PLAN_REPORT_H
+
+#include "cli/command.h"
+#include "emit/compare_table.h"
+#include "search/search.h"
+
+/*
+ * The answer of a command with a plan: the report, which compares the plan with
+ * other planners under the same costs, and the plan itself.
+ */
+
+/* Opens TorchRec's own costs: the oracle's model if it is TorchRec's cost
+ * model, or else TorchRec's default cost model. */
+int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
+                           const struct problem *problem, struct arena *arena,
+                           struct err *err) MUST_CHECK;
+/* Returns the result of another planner as an entry of a comparison. */
+struct compare_entry planner_entry(const struct rival *rival);
+
+/* A request of the command `plan`, and the findings of its search. */
+struct plan_request {
+    struct cli *cli;
+    /* Problem to plan for. If --gpus is a range, the problem of the first
+     * number of GPUs. */
+    struct problem problem;
+    struct plan from; /* current plan, read from the file of --from */
+    struct replan_report replanned; /* result of re-planning */
+    /* trace of the search for --trace; free its points with mem_free */
+    struct search_trace trace;
+    /* results of other planners, for the report */
+    struct rivals rivals;
+};
+
+/* Writes a plan that the oracle has priced to the file of --output. Prints the
+ * report of the plan on standard output; with --json, or if the file of
+ * --output is '-', prints the plan itself instead. `request` is the request of
+ * the `plan` command, or NULL in other commands. If there is a request, the
+ * report compares the plan with the results of other planners. If the plan
+ * replaces another plan, the moves are in the report and in the plan. */
+int plan_answer(const struct plan *plan, const struct oracle *oracle,
+                const struct plan_request *request, struct cli *cli,
+                struct err *err) MUST_CHECK;
+
+#endif
