@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/model_report.h"
+#include "device/world_fork.h"
 #include "io/csv.h"
 #include "io/store_csv.h"
 #include "io/store_rows.h"

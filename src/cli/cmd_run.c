@@ -4,6 +4,7 @@
 #include "cli/planning.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
+#include "device/world_fork.h"
 #include "exec/exec.h"
 #include "exec/exec_report.h"
 #include "io/plan_json.h"

@@ -3,6 +3,7 @@
 
 #include "base/cli_answer.h"
 #include "device/world.h"
+#include "device/world_fork.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -2,8 +2,9 @@
 #include "device/comm.h"
 
 #include "base/mem.h"
-#include "device/comm_private.h"
+#include "device/comm_nccl.h"
 #include "device/device_ops.h"
+#include "device/world_private.h"
 
 #include <assert.h>
 

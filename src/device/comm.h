@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_COMM_H
 #define NEUROSHARD_DEVICE_COMM_H
 
+#include "device/comm_block.h"
 #include "device/world.h"
 
 /*
@@ -16,7 +17,6 @@
  *
  * The results have the same bits with every body.
  */
-struct comm_block;
 
 /* First member of the struct with which each body represents an exchange. Other
  * modules only read it. */
@@ -46,15 +46,6 @@ void comm_close(struct comm *comm); /* NULL is fine */
  * every rank. */
 bool comm_is_here(const struct comm *comm, uint32_t rank);
 
-/* One block of bytes that moves from one rank to another rank or to itself.
- * d_src is NULL if rank `from` is in another process. d_dst is NULL if rank
- * `to` is in another process. */
-struct comm_block {
-    uint32_t from, to;
-    const void *d_src;
-    void *d_dst;
-    size_t n_bytes;
-};
 /*
  * Two functions that together move blocks. Blocks must not overlap. Each
  * process passes the blocks that its ranks send or receive, at most one for

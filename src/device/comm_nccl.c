@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "device/comm_nccl.h"
+
 #include "base/mem.h"
-#include "device/comm_private.h"
 #include "device/device_ops.h"
 #include "device/nccl.h"
 

@@ -286,17 +286,6 @@ static const struct device_ops CPU_OPS = {
     .lookup_apply_dense = lookup_cpu_apply_dense,
 };
 
-const struct cpu_kernels *cpu_kernels_best(void)
-{
-    static const struct cpu_kernels *const kernels[] = {
-        [CPU_PORTABLE] = &CPU_KERNELS_PORTABLE,
-        [CPU_AVX2] = &CPU_KERNELS_AVX2,
-        [CPU_AVX512] = &CPU_KERNELS_AVX512,
-    };
-
-    return kernels[cpu_isa_best()];
-}
-
 unsigned device_count_cpu(void)
 {
     return 1;

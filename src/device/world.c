@@ -2,7 +2,8 @@
 #include "device/world.h"
 
 #include "base/mem.h"
-#include "device/comm_private.h"
+#include "device/world_mpi.h"
+#include "device/world_private.h"
 
 #include <stdlib.h>
 #include <string.h>

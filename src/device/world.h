@@ -37,16 +37,6 @@ struct world {
  * MPI, or has another MPI than the launcher's. Call it once per process, before
  * threads are started. */
 int world_open(struct world **out, struct err *err) MUST_CHECK;
-/* Forks n processes. Each new process gets in *out a world of all n processes
- * on this host. The caller gets NULL in *out after all of them have ended. If
- * one process fails, the others are killed, and the call fails with the error
- * code of the first process that failed. The message is empty if that process
- * exited by itself, because it has already printed the reason. MPI is not
- * needed. Fails with ERR_USAGE if a launcher started this process. Call it
- * before threads are started, before devices are opened and before anything is
- * printed. */
-#define WORLD_MAX_FORKS 256
-int world_fork(struct world **out, uint32_t n, struct err *err) MUST_CHECK;
 void world_close(struct world *world); /* NULL is fine; collective */
 /* Ends all processes of the world at once, each with this exit status. Use it
  * after a failure of one process, because the others would wait for it forever.

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "device/world_fork.h"
+
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "device/comm_private.h"
+#include "device/world_private.h"
 
 #include <assert.h>
 #include <errno.h>

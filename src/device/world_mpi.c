@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "device/world_mpi.h"
+
 #include "base/mem.h"
-#include "device/comm_private.h"
+#include "device/world_private.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/comm_private.h"
+#include "device/world_mpi.h"
 
 int world_open_mpi(struct world **out, uint32_t launched, struct err *err)
 {

@@ -5,6 +5,7 @@
 #include "base/stats.h"
 #include "device/lookup.h"
 #include "device/stream.h"
+#include "device/world_fork.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "device/world_fork.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/comm_private.h"
+#include "device/comm_nccl.h"
 
 #include <unistd.h>
 

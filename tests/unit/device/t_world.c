@@ -2,6 +2,7 @@
 #include "device/world.h"
 
 #include "base/mem.h"
+#include "device/world_fork.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
 

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "device/world_fork.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_DEVICE_COMM_PRIVATE_H
-#define NEUROSHARD_DEVICE_COMM_PRIVATE_H
+#ifndef NEUROSHARD_DEVICE_WORLD_PRIVATE_H
+#define NEUROSHARD_DEVICE_WORLD_PRIVATE_H
 
-#include "device/comm.h"
+#include "device/comm_block.h"
+#include "device/world.h"
 
 /*
  * Interface of the bodies of a world with more than one process. The bodies are
@@ -29,14 +30,5 @@ struct world_ops {
  * together with this one, itself included. Returns 1 if no launcher started
  * it. */
 uint32_t world_launched_size(void);
-/* Opens a world over MPI. launched: number of processes according to the
- * launcher's variables in the environment, > 1. */
-int world_open_mpi(struct world **out, uint32_t launched,
-                   struct err *err) MUST_CHECK;
-
-/* Opens the NCCL body, for a world of processes with one GPU each. All members
- * of `shape` are copied, except kind, start and close. */
-int comm_open_nccl(struct comm **out, const struct comm *shape,
-                   struct err *err) MUST_CHECK;
 
 #endif
