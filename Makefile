@@ -526,8 +526,8 @@ PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
     tests/bench/*.py tests/check/*.py) \
     $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
-CHECKS = format layers includes sizes headers plain words commits pages names \
-    shell python tidy kernels
+CHECKS = format layers includes modules sizes headers plain words commits pages \
+    names shell python tidy kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
@@ -551,6 +551,10 @@ check-includes:
 	@echo "  CHECK includes"
 	$(Q)tests/check/includes.sh $(filter-out tests/%,$(C_FILES) $(H_FILES) \
 	    $(CU_FILES))
+
+check-modules:
+	@echo "  CHECK modules"
+	$(Q)tests/check/modules.py $(foreach r,$(ROOMS),$(DIR_$(r)))
 
 check-sizes:
 	@echo "  CHECK sizes"
@@ -727,8 +731,8 @@ make [TARGET] [SWITCH=VALUE]...
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
              time, and prints the share that the tests notice; RESUME=1 goes on
              where the last run was stopped
-  check      format, clang-tidy, layers, includes, sizes, headers, manual
-             pages, names, shell, python;
+  check      format, clang-tidy, layers, includes, modules, sizes, headers,
+             manual pages, names, shell, python;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The checks of words can fail: tests/check/plain.py, words.sh and commits.sh
-each accept a good input and refuse a bad one by name. Speaks TAP."""
+"""The checks of words and modules can fail: tests/check/plain.py, words.sh,
+commits.sh and modules.py each accept a good input and refuse a bad one by
+name. Speaks TAP."""
 import os
 import subprocess
 import tempfile
@@ -98,8 +99,48 @@ def check_commits(folder):
            f"status {status}: {message}")
 
 
+def judge_modules(folder, files, wanted, name):
+    """Checks that modules.py accepts the files of the rooms base and exec
+    (wanted is None), or refuses them with a message that contains `wanted`."""
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        for room in "base", "exec":
+            (Path(work) / room).mkdir()
+        for path, text in files.items():
+            (Path(work) / path).write_text(text, encoding="utf-8")
+        status, message = run(work, "modules.py", "base", "exec")
+    ok((status == 0 and not message) if wanted is None
+       else status == 1 and wanted in message,
+       f"modules.py: {name}", f"status {status}: {message}")
+
+
+def check_modules(folder):
+    names = [f"count_{i}" for i in range(1000)]
+    header = "".join(f"int {name}(void);\n" for name in names)
+    source = "".join(f"int {name}(void)\n{{\n}}\n" for name in names)
+    judge_modules(folder, {"base/a.h": header, "base/a.c": source}, None,
+                  "headers of their own")
+    judge_modules(folder, {"base/a_private.h": header, "base/a.c": source},
+                  None, "private headers of their own")
+    judge_modules(folder, {"base/b.h": header, "base/a.c": source},
+                  "1000 functions are declared in headers of other names",
+                  "headers of other names")
+    judge_modules(folder, {"base/b.h": header + "count_fn rows;\n",
+                           "base/a.c": source + "int rows(int n)\n{\n}\n"},
+                  "1001 functions", "functions declared by their type")
+    circle = {"a.h": "", "b.h": "", "a.c": '#include "ROOM/b.h"\n',
+              "b.c": '#include "ROOM/a.h"\n'}
+    for room, wanted in (("base", "other: base/a base/b"), ("exec", None)):
+        judge_modules(folder, {f"{room}/{name}": text.replace("ROOM", room)
+                               for name, text in circle.items()},
+                      wanted, f"a circle in {room}")
+    judge_modules(folder, {"base/a.h": "", "base/a.c": '#include "base/a.h"\n',
+                           "base/a_private.h": '#include "base/a.h"\n',
+                           "base/b.c": '#include "base/a_private.h"\n'}, None,
+                  "no circle of a header and its private header")
+
+
 os.environ.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
-for check in check_plain, check_words, check_commits:
+for check in check_plain, check_words, check_commits, check_modules:
     with tempfile.TemporaryDirectory() as work:
         check(Path(work))
 finish()
