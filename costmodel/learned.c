@@ -18,7 +18,7 @@
  * better than a net's answer to inputs that it never saw. The basis of a price
  * outside the training range is modelled, not measured.
  */
-#include "costmodel/oracles.h"
+#include "costmodel/learned.h"
 
 #include "base/cpu.h"
 #include "base/file.h"
@@ -30,6 +30,7 @@
 #include "costmodel/features.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/model_file.h"
+#include "costmodel/oracles.h"
 #include "costmodel/roofline.h"
 
 #include <math.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 
 #include "base/file.h"
 #include "base/text.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/learned.h"
+#include "costmodel/oracles.h"
 
 #include <string.h>
 

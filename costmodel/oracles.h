@@ -9,14 +9,6 @@
  * the arena.
  */
 
-/* Opens a cost model from a text that a user writes: "model:FILE",
- * "roofline:NAME", "reference:DIR", "torchrec", "torchrec:KEY=VALUE,...". The
- * name of an opened oracle is also a text of this form; it opens the same cost
- * model again. */
-int oracle_open(struct oracle **out, const char *spec,
-                const struct problem *problem, struct arena *arena,
-                struct err *err) MUST_CHECK;
-
 /* Options that only some cost models depend on: HEED(NAME, "option"). An option
  * that a cost model does not heed changes none of its prices. */
 #define HEEDS(HEED)                  \
@@ -34,30 +26,6 @@ enum { HEEDS(HEED_BIT) N_HEEDS };
 #define HEED_MASK(name, option) HEED_##name = 1 << HEED_BIT_##name,
 enum heed { HEEDS(HEED_MASK) HEED_ALL = (1 << N_HEEDS) - 1 };
 #define HEED_NETWORK (HEED_INTRA | HEED_INTER | HEED_HOST | HEED_DOMAIN)
-
-/* Returns the mask of the options that the cost model named by the text `spec`
- * heeds. The mask leaves out options that a setting in the text overrides. */
-unsigned oracle_heeds(const char *spec);
-
-/* Finds the GPU of the cost model named by the text `spec`. *gpu is a name for
- * gpu_spec_get, or NULL if the GPU is unknown. */
-int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,
-               struct err *err) MUST_CHECK;
-/* Finds the GPU of a model file. The file is named in the same way as for
- * oracle_learned_open. */
-int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
-                       struct err *err) MUST_CHECK;
-
-/* Prices a plan by the cost model named by the text `spec`: calls oracle_open,
- * then plan_price. */
-int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
-                      struct err *err) MUST_CHECK;
-
-/* Opens the default cost model for a GPU. It is the GPU's shipped model under
- * data/models/. If there is no shipped model, it is the GPU's roofline. */
-int oracle_open_for_gpu(struct oracle **out, const char *gpu,
-                        const struct problem *problem, struct arena *arena,
-                        struct err *err) MUST_CHECK;
 
 /*
  * List of the cost models: ORACLE(ID, "NAME", argument, options). The argument

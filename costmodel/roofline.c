@@ -46,8 +46,6 @@
 #include "costmodel/roofline.h"
 
 #include "base/hash.h"
-#include "costmodel/gpu_file.h"
-#include "costmodel/oracles.h"
 
 #include <math.h>
 #include <string.h>
@@ -148,20 +146,13 @@ enum roofline_lane {
     /* Sum over bags of lookups^4. Whole numbers, so it returns to exact 0. */
     LANE_FWD_BAGS,
     LANE_WIDTHS, /* number of shards that need each kernel width */
-    LANE_JOB = LANE_WIDTHS + N_WIDTHS,
-    N_LANES = LANE_JOB + JOB_LANES
+    LANE_JOB = LANE_WIDTHS + N_WIDTHS
 };
 _Static_assert(LANE_FWD_DRAM == FUSED_PART &&
                    LANE_FWD_BAGS == FUSED_PART + ROOFLINE_PARTS,
                "the parts are together");
 _Static_assert(FUSED_LANES == LANE_JOB, "those before the job's are of fused "
                                         "tables");
-
-struct roofline {
-    struct comm_oracle priced;
-    const struct gpu_spec *spec;
-    struct table_use *reuse; /* [n_tables], over the global batch */
-};
 
 /*
  * Optimizer state of fused updates. `bytes` and `rows` are the traffic for one
@@ -422,16 +413,15 @@ static void embed_replica(const struct gpu_spec *spec,
                         lanes[COMM_LANE_UPDATE];
 }
 
-/* Fills all lanes of a shard. `use` is its table's reuse (global batch). */
-static void embed(const struct gpu_spec *spec, const struct problem *problem,
-                  const struct shard *shard, const struct table_use *use,
-                  double out[N_LANES])
+void roofline_embed(const struct gpu_spec *spec, const struct problem *problem,
+                    const struct shard *shard, const struct table_use *use,
+                    double out[ROOFLINE_LANES])
 {
     double *job = out + LANE_JOB;
     const struct id_rates ids = gpu_spec_ids(spec);
     struct feature_input input;
 
-    memset(out, 0, N_LANES * sizeof(*out));
+    memset(out, 0, ROOFLINE_LANES * sizeof(*out));
     comm_embed(problem, shard, &ids, job + JOB_COMM);
     if (shard_is_replica(shard->kind)) {
         embed_replica(spec, problem, shard, job);
@@ -449,9 +439,9 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
                const struct shard *shard, const struct table_use *use,
                double out[JOB_LANES])
 {
-    double lanes[N_LANES];
+    double lanes[ROOFLINE_LANES];
 
-    embed(spec, problem, shard, use, lanes);
+    roofline_embed(spec, problem, shard, use, lanes);
     memcpy(out, lanes + LANE_JOB, JOB_LANES * sizeof(*out));
     if (!shard_is_replica(shard->kind)) {
         const struct fused fused = fused_of(spec, lanes);
@@ -501,100 +491,37 @@ struct comm_model job_comm(const struct gpu_spec *spec,
     return model;
 }
 
-static double device_ms(const struct comm_oracle *oracle, const double *sum,
-                        double *forward_ms)
+double roofline_device_ms(const struct gpu_spec *spec, double forward_base_ms,
+                          const double sums[ROOFLINE_LANES], double *forward_ms)
 {
-    const struct roofline *roofline = (const void *)oracle;
-    const struct gpu_spec *spec = roofline->spec;
-    const double *job = sum + LANE_JOB;
+    const double *job = sums + LANE_JOB;
     double ms = job[JOB_REPLICAS];
 
     *forward_ms = job[JOB_COMM + COMM_LANE_FORWARD];
     if (job[JOB_SHARDS] > 0) {
-        const struct fused fused = fused_of(spec, sum);
+        const struct fused fused = fused_of(spec, sums);
 
-        ms += base_ms(spec, sum[LANE_LOOKUPS]) +
+        ms += base_ms(spec, sums[LANE_LOOKUPS]) +
               (fused.forward_ms + fused.backward_ms);
-        *forward_ms += oracle->comm.forward_base_ms + fused.forward_ms +
-                       1e-6 * job[JOB_CHECKS];
+        *forward_ms +=
+            forward_base_ms + fused.forward_ms + 1e-6 * job[JOB_CHECKS];
     }
     return ms + job_added_ms(spec, job);
 }
 
-static void roofline_embed(const struct oracle *oracle,
-                           const struct shard *shards, size_t n, double *out)
-{
-    const struct roofline *roofline = (const void *)oracle;
-
-    for (size_t i = 0; i < n; i++)
-        embed(roofline->spec, oracle->problem, &shards[i],
-              &roofline->reuse[shards[i].table], out + i * N_LANES);
-}
-
-static void roofline_compute(const struct oracle *oracle, const double *sums,
-                             size_t n, double *compute_ms)
-{
-    const struct comm_oracle *priced = (const void *)oracle;
-    double forward_ms;
-
-    for (size_t i = 0; i < n; i++)
-        compute_ms[i] = device_ms(priced, sums + i * N_LANES, &forward_ms);
-}
-
-/* Returns the hash of all constants that prices depend on. */
-static const char *constants_hash(const struct gpu_spec *spec, enum dedup what,
-                                  struct arena *arena)
+uint64_t roofline_hash(const struct gpu_spec *spec, enum dedup dedup)
 {
     const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LEAST_LOOKUPS,
                                 LONG_BIN,   GROUP_LOOKUPS,  SPLIT_FRAC};
     const struct id_rates ids = gpu_spec_ids(spec);
-    const struct dedup_rates dedup = gpu_spec_dedup(spec);
+    const struct dedup_rates rates = gpu_spec_dedup(spec);
     uint64_t hash = hash_bytes(&ids, sizeof(ids), gpu_spec_hash(spec));
 
     hash = hash_bytes(constants, sizeof(constants), hash);
     hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), hash);
     hash = hash_bytes(states, sizeof(states), hash);
     hash = hash_bytes(updates, sizeof(updates), hash);
-    if (what == DEDUP_IDS)
-        hash = hash_bytes(&dedup, sizeof(dedup), hash);
-    return arena_strdup(arena, HASH_TEXT(hash));
-}
-
-struct oracle *roofline_oracle(const struct gpu_spec *spec,
-                               const struct problem *problem,
-                               struct arena *arena)
-{
-    static const struct oracle_ops ops = {.embed = roofline_embed,
-                                          .compute = roofline_compute};
-    struct roofline *roofline = ARENA_NEW(arena, struct roofline, 1);
-
-    roofline->spec = spec;
-    roofline->priced.comm = job_comm(spec, &problem->cluster);
-    comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
-    roofline->reuse = use_tables(problem, (double)problem->batch, arena);
-    roofline->priced.device_ms = device_ms;
-    roofline->priced.base = (struct oracle){
-        .problem = problem,
-        .cost.name = arena_printf(arena, "roofline:%s", spec->name),
-        .cost.hash = constants_hash(spec, problem->job.dedup, arena),
-        .cost.basis = BASIS_ANALYTIC,
-        .cost.lookup_error = spec->lookup_error,
-        .width = N_LANES,
-        .kinds = SHARD_ALL_KINDS,
-        .floor_lane = -1,
-    };
-    comm_oracle_init(&roofline->priced, &ops);
-    return &roofline->priced.base;
-}
-
-int oracle_roofline_open(struct oracle **out, const char *gpu,
-                         const struct problem *problem, struct arena *arena,
-                         struct err *err)
-{
-    const struct gpu_spec *spec;
-
-    if (gpu_spec_get(&spec, gpu, arena, err))
-        return -1;
-    *out = roofline_oracle(spec, problem, arena);
-    return 0;
+    if (dedup == DEDUP_IDS)
+        hash = hash_bytes(&rates, sizeof(rates), hash);
+    return hash;
 }

@@ -77,16 +77,28 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
 struct comm_model job_comm(const struct gpu_spec *spec,
                            const struct cluster *cluster);
 
-/* Opens the same oracle as oracle_roofline_open, for the figures in `spec`.
- * `spec` must live longer than the oracle. */
-struct oracle *roofline_oracle(const struct gpu_spec *spec,
-                               const struct problem *problem,
-                               struct arena *arena);
-
 /* Returns the time in ms that a device needs in addition to its first operation
  * of fused tables: the base of each further operation, and the check of ids. A
  * second operation on an H100 took 0.085 ms (median of 114 sets that were cut
  * in two). */
 double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES]);
+
+/* Lanes of a roofline that prices lookups and the job: those of the fused
+ * tables, then those of the job. */
+#define ROOFLINE_LANES (FUSED_LANES + JOB_LANES)
+/* Fills all lanes of one shard. `use` is the reuse of the table of the shard
+ * over the global batch. For a shard that is not a replica, COMM_LANE_FORWARD
+ * and COMM_LANE_BACKWARD are 0; roofline_device_ms computes its forward. */
+void roofline_embed(const struct gpu_spec *spec, const struct problem *problem,
+                    const struct shard *shard, const struct table_use *use,
+                    double out[ROOFLINE_LANES]);
+/* Returns the compute time in ms of a device, given the sums of its lanes.
+ * Stores the part of the forward in *forward_ms. forward_base_ms is the base
+ * time of a forward, as job_comm fills it. */
+double roofline_device_ms(const struct gpu_spec *spec, double forward_base_ms,
+                          const double sums[ROOFLINE_LANES],
+                          double *forward_ms);
+/* Returns the hash of all figures and constants that prices depend on. */
+uint64_t roofline_hash(const struct gpu_spec *spec, enum dedup dedup);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "core/sample.h"
 #include "costmodel/gpu_file.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "io/store.h"
 #include "io/store_rows.h"
 

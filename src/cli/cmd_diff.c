@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
+#include "costmodel/oracle_open.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"
 

@@ -3,6 +3,7 @@
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
 #include "core/cluster.h"
+#include "costmodel/oracle_open.h"
 #include "costmodel/oracles.h"
 #include "emit/explain.h"
 #include "search/search.h"

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/planning.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/oracle_open.h"
 #include "costmodel/oracles.h"
 #include "device/world_fork.h"
 #include "exec/exec.h"

@@ -11,6 +11,7 @@
 #include "core/plan_check.h"
 #include "core/plan_moves.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/oracle_open.h"
 #include "costmodel/oracles.h"
 #include "io/plan_json.h"
 #include "io/plan_torchrec.h"

@@ -4,7 +4,7 @@
 #include "cli/planning.h"
 #include "core/cluster.h"
 #include "costmodel/gpu_file.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "io/cluster_json.h"
 
 #include <assert.h>

@@ -21,7 +21,9 @@
  */
 #include "tests/golden.h"
 
+#include "costmodel/oracle_open.h"
 #include "costmodel/oracles.h"
+#include <math.h>
 #include "io/tables_io.h"
 #include "search/search.h"
 

@@ -9,7 +9,8 @@
  */
 #include "tests/anchors.h"
 
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
+#include "costmodel/roofline_oracle.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 

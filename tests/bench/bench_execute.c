@@ -4,7 +4,7 @@
 #include "base/stats.h"
 #include "core/plan_check.h"
 #include "costmodel/interval.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "exec/exec.h"
 #include "exec/input.h"
 #include "exec/placement_load.h"

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "costmodel/gpu_file.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 #include "tests/judge.h"

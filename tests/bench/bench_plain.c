@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "costmodel/oracle_open.h"
+#include "search/search.h"
 #define DRAWN_SEED 1300 /* seed of the lists */
 #define BATCH 65536
 #define GIB (UINT64_C(1) << 30)

@@ -12,7 +12,7 @@
 #include "costmodel/evaluate.h"
 #include "costmodel/gemm.h"
 #include "costmodel/gpu_file.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "search/search.h"
 #include "tests/few_gpus.h"
 #include "tests/golden_train.h"

@@ -4,6 +4,7 @@
 #include "costmodel/oracles.h"
 
 #include "base/file.h"
+#include "costmodel/oracle_open.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

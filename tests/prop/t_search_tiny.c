@@ -2,9 +2,11 @@
 /* Tiny random problems for which every plan can be priced. The full search
  * finds the best plan nearly always, its bound is never above the best plan,
  * and it fails only if no plan exists. */
+#include "costmodel/oracle_open.h"
 #include "costmodel/oracles.h"
 #include "search/assignment.h"
 #include "search/planners.h"
+#include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

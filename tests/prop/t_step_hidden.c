@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan.h"
 #include "costmodel/comm_model.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "io/tables_io.h"
 #include "tests/tap.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/plan.h"
 #include "costmodel/gemm.h"
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "costmodel/train.h"
 #include "tests/few_gpus.h"
 #include "tests/tap.h"

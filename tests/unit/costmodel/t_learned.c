@@ -2,7 +2,7 @@
 /* The learned oracle: its sums equal the net's predictions for fused tables,
  * pieces get the features that their definition gives, and no price falls below
  * the floor. */
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 #include "costmodel/roofline.h"
 
 #include <stdlib.h>

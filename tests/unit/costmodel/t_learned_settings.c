@@ -3,7 +3,7 @@
  * batch, precision and optimizer. If these are outside the training range,
  * the nearest trained setting is used, and the plan is no longer called
  * measured. */
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

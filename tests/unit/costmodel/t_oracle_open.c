@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 
+#include "costmodel/oracles.h"
 #include "tests/tap.h"
 
 /* An opened oracle does not offer shard kinds and row cuts that the problem

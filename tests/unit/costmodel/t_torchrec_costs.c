@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/oracles.h"
+#include "costmodel/oracle_open.h"
 
 #include "core/plan.h"
 #include "tests/tap.h"
