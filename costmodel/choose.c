@@ -266,16 +266,3 @@ out:
     arena_release(&scratch);
     return rc;
 }
-
-const char *choice_text(const struct model *model, struct arena *arena)
-{
-    const size_t n = model->choice.items[0].n;
-
-    if (!model->choice.n)
-        return "";
-    if (model->training.n_folds == 1)
-        return arena_printf(arena, ", judged by %zu samples for validation", n);
-    return arena_printf(
-        arena, ", judged by %" PRIu64 "-fold cross-validation on %zu samples",
-        model->training.n_folds, n);
-}

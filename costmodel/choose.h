@@ -25,8 +25,4 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
                  const struct train_options *options, struct arena *arena,
                  struct err *err) MUST_CHECK;
 
-/* Returns a text such as ", judged by 10-fold cross-validation on 18 samples",
- * in the arena. The text is "" if the caller gave the kind of model. */
-const char *choice_text(const struct model *model, struct arena *arena);
-
 #endif

@@ -117,15 +117,6 @@ void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
 struct step comm_model_step(const struct comm_model *model,
                             const struct problem *problem);
 
-/* Curves of measured communication, one for each number of ranks and hosts. */
-#define COMM_MAX_CURVES 8
-struct comm_fit {
-    enum comm_form form;
-    struct comm_curve curves[COMM_MAX_CURVES];
-    uint32_t n_curves; /* >= 1 */
-    const char *source;
-};
-
 /* First member of every oracle that uses the communication model. The lanes of
  * enum comm_lane are the last lanes of its vectors. */
 struct comm_oracle {

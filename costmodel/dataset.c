@@ -2,6 +2,7 @@
 #include "costmodel/dataset.h"
 
 #include "costmodel/gpu_file.h"
+#include "costmodel/mlp_train.h"
 
 #include <math.h>
 #include <string.h>

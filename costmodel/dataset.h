@@ -4,6 +4,7 @@
 
 #include "costmodel/estimate.h"
 #include "costmodel/mlp.h"
+#include "costmodel/mlp_train.h"
 
 /*
  * Samples in the format of training: each table is a row of features, each

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/interval.h"
-#include "costmodel/model_file.h"
+#include "costmodel/model.h"
 
 /*
  * Detects drift: a lasting change of a device's times, for example by a new

@@ -47,16 +47,6 @@ size_t estimate_width(const struct estimate *estimate);
 void estimate_fill(const struct estimate *estimate, struct feature_input *input,
                    double *out);
 
-/* Fits the non-negative rates by least squares of the relative error, and fills
- * all other members of the estimate. estimate->totals must name the totals.
- * sums[n][totals.n] are the totals of n >= 1 devices, and ms[n] > 0 their
- * times. */
-void estimate_fit(struct estimate *estimate, const double *sums,
-                  const double *ms, size_t n);
-/* Sets the range of measured over estimated time from n devices, with the
- * vectors sums[n][width] and the measured times ms[n]. */
-void estimate_set_range(struct estimate *estimate, const double *sums,
-                        const double *ms, size_t n);
 /* Returns the time of a table or a device as given by the rates or the
  * roofline, without base_ms and without the powers. Returns 1 if there is no
  * estimate. */

@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "base/stats.h"
 #include "costmodel/linear.h"
+#include "costmodel/mlp_train.h"
 
 #include <math.h>
 #include <stdlib.h>

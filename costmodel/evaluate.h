@@ -2,9 +2,10 @@
 #ifndef NEUROSHARD_COSTMODEL_EVALUATE_H
 #define NEUROSHARD_COSTMODEL_EVALUATE_H
 
+#include "base/json.h"
 #include "core/sample.h"
 #include "costmodel/dataset.h"
-#include "costmodel/model_file.h"
+#include "costmodel/model.h"
 
 /*
  * Evaluation of a model: its errors on the held-out fused samples, compared
@@ -140,9 +141,6 @@ double *model_predicts(struct dataset *dataset, const struct model *model,
  * many samples as the model's own intervals. */
 void evaluation_store(struct model *model, const struct evaluation *evaluation);
 
-/* Returns a JSON object: {held_out: errors of each predictor, settings: errors
- * of each class, repeats, ...}. The caller decrefs the object. */
-json_t *evaluation_to_json(const struct evaluation *evaluation);
 /* Returns a JSON list with the measured time, the predicted time and the totals
  * of the tables of each held-out sample: [{measured_ms, predicted_ms, tables,
  * lookups, ...}]. */

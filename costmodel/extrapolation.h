@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_EXTRAPOLATION_H
 #define NEUROSHARD_COSTMODEL_EXTRAPOLATION_H
 
-#include "costmodel/model_file.h"
+#include "costmodel/model.h"
 
 /*
  * Judges the price of a plan: finds the prediction interval of the slowest

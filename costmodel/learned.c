@@ -24,7 +24,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "costmodel/comm_fit.h"
+#include "costmodel/comm_curves.h"
 #include "costmodel/extrapolation.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
@@ -325,7 +325,7 @@ static int choose_constants(struct learned *learned,
     *comm = job_comm(spec, &problem->cluster);
     comm->source = whose;
     if (model->has_comm &&
-        comm_fit_apply(&model->comm, &problem->cluster, arena, comm))
+        comm_curves_apply(&model->comm, &problem->cluster, arena, comm))
         comm->error = (struct cost_error){0};
     comm_model_ask(comm, &problem->cluster, arena);
     comm->source = arena_printf(

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
-#include "costmodel/evaluate.h"
+#include "costmodel/model_json.h"
 
 #include <float.h>
 #include <math.h>
@@ -155,7 +154,7 @@ static const struct place_field interval_fields[] = {
     {"pair_error_frac", INTERVAL(pair_error_frac), true, 0, MAX_FIGURE, NULL},
 };
 
-#define COMM(member) MEMBER_OF(struct comm_fit, member)
+#define COMM(member) MEMBER_OF(struct comm_curves, member)
 static const struct place_field comm_fields[] = {
     {"form", COMM(form), true, 0, 0, comm_form_names},
     {"source", COMM(source), true, 0, 0, NULL},
@@ -174,25 +173,6 @@ struct line {
 static const struct place_field line_fields[] = {
     {"alpha_us", LINE(alpha_us), true, 0, MAX_US - COMM_LINE_US, NULL},
     {"gbps", LINE(gbps), true, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL},
-};
-
-/* Members of a setting class that are written next to its errors and range.
- * They are never read. */
-#define CLASS(member) MEMBER_OF(struct setting_class, member)
-static const struct place_field class_fields[] = {
-    {"published", CLASS(is_published), true, 0, 0, NULL},
-    {"trained", CLASS(is_trained), true, 0, 0, NULL},
-};
-
-#define EVALUATION(member) MEMBER_OF(struct evaluation, member)
-static const struct place_field evaluation_fields[] = {
-    {"repeats", EVALUATION(repeats.n), true, 0, 0, NULL},
-    {"repeat_median_ape", EVALUATION(repeats.median_ape), true, 0, 0, NULL},
-    {"repeat_mape", EVALUATION(repeats.mape), true, 0, 0, NULL},
-    {"sentinels", EVALUATION(sentinels.n), true, 0, 0, NULL},
-    {"sentinel_spread_frac", EVALUATION(sentinels.spread_frac), true, 0, 0,
-     NULL},
-    {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
 };
 
 /* Sets a member of an object to an array of rows; each row is an object. */
@@ -228,7 +208,7 @@ static json_t *setting_to_json(const struct model *model)
     return object;
 }
 
-static json_t *comm_to_json(const struct comm_fit *fit)
+static json_t *comm_to_json(const struct comm_curves *fit)
 {
     json_t *object = place_row(fit, comm_fields, 1), *curves = json_array();
 
@@ -247,24 +227,14 @@ static json_t *comm_to_json(const struct comm_fit *fit)
     return object;
 }
 
-json_t *evaluation_to_json(const struct evaluation *evaluation)
+json_t *errors_to_json(const struct errors *errors)
 {
-    json_t *root = json_object(), *classes = json_array();
+    return PLACE_ROW(errors, error_fields);
+}
 
-    for (size_t c = 0; c < evaluation->n_classes; c++) {
-        const struct setting_class *class = &evaluation->classes[c];
-        json_t *object = PLACE_ROW(&class->errors, error_fields);
-
-        PLACE_SET_FIELDS(object, class, class_fields);
-        /* "samples" is written with the range and with the errors, which have
-         * the same number */
-        PLACE_SET_FIELDS(object, &class->range, range_fields);
-        json_array_append_new(classes, object);
-    }
-    SET_LIST(root, "held_out", evaluation->errors, N_PREDICTORS, error_fields);
-    json_object_set_new(root, "settings", classes);
-    PLACE_SET_FIELDS(root, evaluation, evaluation_fields);
-    return root;
+void model_range_to_json(const struct model_range *range, json_t *object)
+{
+    PLACE_SET_FIELDS(object, range, range_fields);
 }
 
 static json_t *training_to_json(const struct model_training *training)
@@ -476,7 +446,7 @@ static bool is_curve(const struct comm_curve *curve)
 
 static int read_curve(void *to, const struct json_place *place, struct err *err)
 {
-    struct comm_fit *fit = to;
+    struct comm_curves *fit = to;
     struct comm_curve *curve = &fit->curves[fit->n_curves++];
     const json_t *knots;
 
@@ -506,7 +476,7 @@ static int read_curve(void *to, const struct json_place *place, struct err *err)
 static int read_comm(struct model *model, const struct json_place *root,
                      struct err *err)
 {
-    struct comm_fit *fit = &model->comm;
+    struct comm_curves *fit = &model->comm;
     struct json_place place;
     struct line line;
 

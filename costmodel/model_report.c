@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/model_report.h"
 
-#include "base/figures.h"
 #include "base/hash.h"
-#include "costmodel/choose.h"
-#include "costmodel/comm_fit.h"
+#include "costmodel/comm_curves.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+
+#define ERRORS(member) MEMBER_OF(struct errors, member)
+const struct figure error_figures[] = {
+    {NULL, "held-out fused samples", -26, 0, FIGURE_PLAIN, ERRORS(name)},
+    {NULL, "n", 6, 0, FIGURE_PLAIN, ERRORS(n)},
+    {NULL, "MSE ms^2", 10, 5, FIGURE_SIGNIFICANT, ERRORS(mse)},
+    {NULL, "mean %", 7, 2, FIGURE_PERCENT, ERRORS(mape)},
+    {NULL, "median %", 8, 2, FIGURE_PERCENT, ERRORS(median_ape)},
+    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
+    {NULL, "Kendall", 7, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
+    {0},
+};
 
 void model_print_setting(const struct model *model, struct arena *arena,
                          struct buf *out)
@@ -34,7 +43,7 @@ void model_print_comm(const struct model *model, const char *unknown,
 {
     if (model->has_comm)
         buf_printf(out, "communication   %s (%s)\n",
-                   comm_fit_text(&model->comm, arena), model->comm.source);
+                   comm_curves_text(&model->comm, arena), model->comm.source);
     else
         buf_printf(out, "communication   not measured%s\n", unknown);
 }
@@ -60,98 +69,6 @@ void model_print_kind(const struct model *model, struct arena *arena,
                    choice->items[i].name, 100 * choice->items[i].mape,
                    100 * choice->items[i].median_ape,
                    100 * choice->items[i].p90_ape);
-}
-
-#define ERRORS(member) MEMBER_OF(struct errors, member)
-static const struct figure error_figures[] = {
-    {NULL, "held-out fused samples", -26, 0, FIGURE_PLAIN, ERRORS(name)},
-    {NULL, "n", 6, 0, FIGURE_PLAIN, ERRORS(n)},
-    {NULL, "MSE ms^2", 10, 5, FIGURE_SIGNIFICANT, ERRORS(mse)},
-    {NULL, "mean %", 7, 2, FIGURE_PERCENT, ERRORS(mape)},
-    {NULL, "median %", 8, 2, FIGURE_PERCENT, ERRORS(median_ape)},
-    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
-    {NULL, "Kendall", 7, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
-    {0},
-};
-
-/* Writes a name such as "fp16 sgd 1024-65536", with a "*" if the model was not
- * trained on the class. */
-static void class_name(char *name, size_t size,
-                       const struct setting_class *class)
-{
-    const struct model_range *range = &class->range;
-    const char *precision = precision_names[range->precision];
-    const char *optimizer = range->optimizer == OPTIMIZER_ROWWISE_ADAGRAD
-                                ? "rowwise"
-                                : optimizer_names[range->optimizer];
-    const char *mark = class->is_trained ? "" : "*";
-
-    if (class->is_published)
-        snprintf(name, size, "published%s", mark);
-    else if (range->batch_min == range->batch_max)
-        snprintf(name, size, "%s %s %u%s", precision, optimizer,
-                 range->batch_min, mark);
-    else
-        snprintf(name, size, "%s %s %u-%u%s", precision, optimizer,
-                 range->batch_min, range->batch_max, mark);
-}
-
-static void print_classes(const struct evaluation *evaluation, struct buf *out)
-{
-    size_t n_untrained = 0;
-    char name[64];
-
-    buf_printf(out, "the %s, by setting\n",
-               evaluation->errors[PREDICTOR_NET].name);
-    for (size_t c = 0; c < evaluation->n_classes; c++) {
-        const struct setting_class *class = &evaluation->classes[c];
-        struct errors errors = class->errors;
-
-        class_name(name, sizeof(name), class);
-        errors.name = name;
-        figures_row(error_figures, &errors, out);
-        n_untrained += !class->is_trained;
-    }
-    if (n_untrained)
-        buf_printf(out, "* setting that the model was not trained on\n");
-}
-
-#define INTERVAL(member) MEMBER_OF(struct interval, member)
-static const struct figure interval_figures[] = {
-    {"class", "90 % intervals", -26, 0, FIGURE_PLAIN, INTERVAL(class)},
-    {"samples", "n", 6, 0, FIGURE_PLAIN, INTERVAL(n)},
-    {"error_frac", "+- %", 10, 2, FIGURE_PERCENT, INTERVAL(error_frac)},
-    {"pair_error_frac", "pair %", 7, 2, FIGURE_PERCENT,
-     INTERVAL(pair_error_frac)},
-    {"within_frac", "within %", 8, 2, FIGURE_PERCENT, INTERVAL(within_frac)},
-    {0},
-};
-
-json_t *covered_to_json(const struct evaluation *evaluation)
-{
-    return FIGURES_LIST(interval_figures, evaluation->covered.items,
-                        evaluation->covered.n);
-}
-
-void evaluation_print(const struct evaluation *evaluation, struct buf *out)
-{
-    FIGURES_TABLE(error_figures, evaluation->errors, N_PREDICTORS, out);
-    if (evaluation->n_classes)
-        print_classes(evaluation, out);
-    FIGURES_TABLE(interval_figures, evaluation->covered.items,
-                  evaluation->covered.n, out);
-    if (evaluation->repeats.n)
-        buf_printf(
-            out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-            100 * evaluation->repeats.median_ape,
-            100 * evaluation->repeats.mape, evaluation->repeats.n);
-    if (evaluation->sentinels.n > 1)
-        buf_printf(out, "reference cases spread (p10 to p90) %.2f %%, of %zu\n",
-                   100 * evaluation->sentinels.spread_frac,
-                   evaluation->sentinels.n);
-    if (evaluation->n_throttled)
-        buf_printf(out, "left out        %zu samples of a disturbed machine\n",
-                   evaluation->n_throttled);
 }
 
 /* Least power of a total that is printed. */
@@ -273,74 +190,4 @@ void model_print(const struct model *model, const char *path,
     FIGURES_TABLE(error_figures, model->errors.items, model->errors.n, out);
     FIGURES_TABLE(feature_figures, model->features.items, model->features.n,
                   out);
-}
-
-/* Errors of fitted curves on the exchanges of one kind, one number of ranks and
- * one number of hosts. */
-struct exchange_errors {
-    const char *name;
-    struct comm_errors errors;
-};
-#define EXCHANGES(member) MEMBER_OF(struct exchange_errors, member)
-static const struct figure exchange_figures[] = {
-    {NULL, "held-out exchanges", -28, 0, FIGURE_PLAIN, EXCHANGES(name)},
-    {NULL, "n", 8, 0, FIGURE_PLAIN, EXCHANGES(errors.n)},
-    {NULL, "median %", 9, 2, FIGURE_PERCENT, EXCHANGES(errors.median_frac)},
-    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, EXCHANGES(errors.p90_frac)},
-    {NULL, "uneven, median", 14, 2, FIGURE_PERCENT,
-     EXCHANGES(errors.uneven_median_frac)},
-    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, EXCHANGES(errors.uneven_p90_frac)},
-    {0},
-};
-
-void comm_report_print(const struct comm_sample *samples, size_t n,
-                       struct buf *out)
-{
-    if (n)
-        figures_heading(exchange_figures, out);
-    for (size_t i = 0; i < n; i++) {
-        const struct comm_sample *like = &samples[i];
-        char name[64];
-        struct exchange_errors row = {.name = name};
-
-        if (!comm_fit_is_new_group(samples, i))
-            continue;
-        comm_fit_validate(&row.errors, samples, n, like);
-        snprintf(name, sizeof(name),
-                 "%s, %" PRIu32 " ranks, %" PRIu32 " host%s", like->kind,
-                 like->n_ranks, like->n_hosts, like->n_hosts == 1 ? "" : "s");
-        figures_row(exchange_figures, &row, out);
-    }
-}
-
-json_t *comm_report_to_json(const struct comm_sample *samples, size_t n)
-{
-    json_t *groups = json_array();
-
-    for (size_t i = 0; i < n; i++) {
-        const struct comm_sample *like = &samples[i];
-        struct comm_errors errors;
-        json_t *group;
-
-        if (!comm_fit_is_new_group(samples, i))
-            continue;
-        comm_fit_validate(&errors, samples, n, like);
-        group = json_pack("{s:s, s:I, s:I, s:I}", "kind", like->kind, "ranks",
-                          (json_int_t)like->n_ranks, "hosts",
-                          (json_int_t)like->n_hosts, "n", (json_int_t)errors.n);
-        if (errors.n)
-            json_object_update_new(group,
-                                   json_pack("{s:f, s:f}", "median_frac",
-                                             errors.median_frac, "p90_frac",
-                                             errors.p90_frac));
-        if (errors.n_uneven)
-            json_object_update_new(
-                group,
-                json_pack("{s:I, s:f, s:f}", "n_uneven",
-                          (json_int_t)errors.n_uneven, "uneven_median_frac",
-                          errors.uneven_median_frac, "uneven_p90_frac",
-                          errors.uneven_p90_frac));
-        json_array_append_new(groups, group);
-    }
-    return groups;
 }

@@ -2,11 +2,11 @@
 #ifndef NEUROSHARD_COSTMODEL_MODEL_REPORT_H
 #define NEUROSHARD_COSTMODEL_MODEL_REPORT_H
 
-#include "base/json.h"
-#include "costmodel/evaluate.h"
+#include "base/figures.h"
+#include "costmodel/model.h"
 
 /*
- * Reports on a model and its errors for people. Each function appends lines to
+ * Reports on a model for people. Each function appends lines to
  * `out`. Texts that the functions create live in the arena.
  */
 
@@ -31,18 +31,7 @@ void model_print_file(const struct model *model, const char *path,
 /* Prints everything that a model file contains. */
 void model_print(const struct model *model, const char *path,
                  struct arena *arena, struct buf *out);
-
-void evaluation_print(const struct evaluation *evaluation, struct buf *out);
-/* Returns a JSON list of the intervals in evaluation->covered, with their
- * coverage. The caller decrefs the list. */
-json_t *covered_to_json(const struct evaluation *evaluation);
-
-/* Prints a report on measured exchanges. Exchanges with the same kind and the
- * same numbers of ranks and hosts are a group. The report has a heading, and a
- * line for each group with the error of fitted curves on exchanges that the fit
- * has not seen. Prints nothing if there are no samples. */
-void comm_report_print(const struct comm_sample *samples, size_t n,
-                       struct buf *out);
-json_t *comm_report_to_json(const struct comm_sample *samples, size_t n);
+/* Columns of a table of struct errors. */
+extern const struct figure error_figures[];
 
 #endif

@@ -5,8 +5,10 @@
 #include "base/stats.h"
 #include "base/version.h"
 #include "costmodel/dataset.h"
+#include "costmodel/estimate_fit.h"
 #include "costmodel/gemm.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/mlp_train.h"
 #include "costmodel/pseudo_labels.h"
 #include "costmodel/roofline_fit.h"
 

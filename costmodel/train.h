@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_TRAIN_H
 #define NEUROSHARD_COSTMODEL_TRAIN_H
 
-#include "costmodel/model_file.h"
+#include "costmodel/model.h"
 
 /*
  * Trains the published net shape (table MLP, sum, head) on samples of one

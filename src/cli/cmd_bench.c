@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "costmodel/comm_report.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/model_report.h"
 #include "device/world_fork.h"

@@ -5,7 +5,10 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
+#include "costmodel/comm_report.h"
 #include "costmodel/drift.h"
+#include "costmodel/evaluation_report.h"
+#include "costmodel/model_file.h"
 #include "costmodel/model_report.h"
 
 #include <math.h>

@@ -3,6 +3,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/training.h"
+#include "costmodel/model_file.h"
+#include "costmodel/model_json.h"
 #include "costmodel/model_report.h"
 
 #include <string.h>

@@ -6,9 +6,10 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/training.h"
+#include "costmodel/comm_curves.h"
 #include "costmodel/comm_fit.h"
+#include "costmodel/comm_report.h"
 #include "costmodel/dataset.h"
-#include "costmodel/model_report.h"
 #include "exec/exec_samples.h"
 #include "exec/job.h"
 #include "io/nccl_tests.h"
@@ -126,7 +127,7 @@ static int report_exchanges(struct record_request *record,
 {
     struct cli *cli = record->training.cli;
     struct comm_sample *samples;
-    struct comm_fit fit;
+    struct comm_curves fit;
     json_t *root;
     size_t n;
 
@@ -141,8 +142,8 @@ static int report_exchanges(struct record_request *record,
                record->n_exchanges, tests->n_ranks, tests->n_hosts,
                tests->n_hosts == 1 ? "" : "s");
     if (comm_fit_samples(&fit, samples, n, cli->arena))
-        cli_printf("communication   %s (%s)\n", comm_fit_text(&fit, cli->arena),
-                   fit.source);
+        cli_printf("communication   %s (%s)\n",
+                   comm_curves_text(&fit, cli->arena), fit.source);
     comm_report_print(samples, n, cli_text());
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/training.h"
 #include "costmodel/drift.h"
+#include "costmodel/model_file.h"
 #include "io/store_rows.h"
 
 #include <inttypes.h>

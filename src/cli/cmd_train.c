@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
+#include "costmodel/evaluation_report.h"
 #include "costmodel/model_report.h"
 
 #include <inttypes.h>

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
+#include "costmodel/model_file.h"
 #include "io/store_rows.h"
 
 #include <math.h>

@@ -12,6 +12,7 @@
 #include "costmodel/evaluate.h"
 #include "costmodel/gemm.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/model_file.h"
 #include "costmodel/oracle_open.h"
 #include "search/search.h"
 #include "tests/few_gpus.h"

@@ -20,6 +20,7 @@
 #include "costmodel/drift.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/gemm.h"
+#include "costmodel/model_file.h"
 #include "tests/few_gpus.h"
 #include "tests/predict_samples.h"
 #include "tests/tap.h"

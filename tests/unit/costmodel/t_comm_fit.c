@@ -3,7 +3,8 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
-#include "costmodel/model_report.h"
+#include "costmodel/comm_curves.h"
+#include "costmodel/comm_report.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
 
@@ -40,7 +41,7 @@ static void draw(struct rng *rng, uint32_t n_ranks, double *total, double *port)
 static void test_lines(struct arena *arena)
 {
     struct list list = {.n = 0};
-    struct comm_fit fit;
+    struct comm_curves fit;
 
     ok(!comm_fit_samples(&fit, list.items, 0, arena), "nothing to fit");
     for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 4)
@@ -71,7 +72,7 @@ static void test_lines(struct arena *arena)
 static void test_odd_times(struct arena *arena)
 {
     struct list list = {.n = 0};
-    struct comm_fit fit;
+    struct comm_curves fit;
 
     for (unsigned i = 0; i < 16; i++)
         add(&list, "mpi", 4, (i + 1) << 20, (i + 1) << 18,
@@ -114,7 +115,7 @@ static void test_host(struct arena *arena)
 {
     struct list list = {.n = 0};
     struct comm_errors errors;
-    struct comm_fit fit;
+    struct comm_curves fit;
     struct rng rng;
     double worst = 0;
 
@@ -150,7 +151,7 @@ static void test_groups(struct arena *arena)
 {
     struct list list = {.n = 0};
     struct comm_errors errors;
-    struct comm_fit fit;
+    struct comm_curves fit;
     struct rng rng;
 
     rng_init(&rng, 6, 0);
@@ -245,7 +246,7 @@ static void test_hosts(struct arena *arena)
 
     for (int k = 0; k < 2; k++) {
         struct list list = {.n = 0};
-        struct comm_fit fit;
+        struct comm_curves fit;
 
         for (uint64_t max = 1 << 16; max <= 1 << 26; max *= 2) {
             add(&list, kinds[k], 8, 7 * max, max,
@@ -266,7 +267,7 @@ static void test_hosts(struct arena *arena)
 static void test_noise(struct arena *arena)
 {
     struct list list = {.n = 0};
-    struct comm_fit fit;
+    struct comm_curves fit;
     struct rng rng;
 
     rng_init(&rng, 7, 0);
@@ -295,7 +296,7 @@ static void test_held_out(void)
         const uint64_t n_busy = round % 2 ? 2 : 4;
         struct list list = {.n = 0};
         struct comm_errors errors;
-        struct comm_fit fit;
+        struct comm_curves fit;
         double all[20];
 
         for (size_t i = 0; i < 20; i++) {
@@ -333,10 +334,10 @@ static void test_held_out(void)
 
 /* A fit with one line per group. The latencies are 1 us for 8 ranks, 2 us for 2
  * ranks, 3 us for 4 ranks, and 4 us for 8 ranks on 2 hosts. */
-static struct comm_fit make_fit(uint32_t n_curves)
+static struct comm_curves make_fit(uint32_t n_curves)
 {
     static const uint32_t n_ranks[] = {8, 2, 4, 8};
-    struct comm_fit fit = {
+    struct comm_curves fit = {
         .form = COMM_TOTAL, .n_curves = n_curves, .source = "measured"};
 
     for (uint32_t i = 0; i < n_curves; i++) {
@@ -367,13 +368,14 @@ static void test_apply(struct arena *arena)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct comm_fit fit = make_fit(cases[i].n_curves);
+        const struct comm_curves fit = make_fit(cases[i].n_curves);
         const struct cluster cluster = {.n_devices = cases[i].n_devices,
                                         .devices_per_host = cases[i].per_host};
         struct comm_model model = {.intra = comm_line(10, 100),
                                    .inter = comm_line(40, 10),
                                    .source = "published"};
-        const bool is_measured = comm_fit_apply(&fit, &cluster, arena, &model);
+        const bool is_measured =
+            comm_curves_apply(&fit, &cluster, arena, &model);
 
         ok(is_measured && model.intra.us[0] == cases[i].intra_us &&
                model.inter.us[0] == cases[i].inter_us &&
@@ -406,13 +408,13 @@ static void test_one_level(struct arena *arena)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct cluster cluster = {.n_devices = 8,
                                         .devices_per_host = cases[i].per_host};
-        struct comm_fit fit = make_fit(4);
+        struct comm_curves fit = make_fit(4);
         struct comm_model model = {.source = "published"};
 
         fit.n_curves = 1;
         if (cases[i].is_inter)
             fit.curves[0] = fit.curves[3];
-        ok(comm_fit_apply(&fit, &cluster, arena, &model) ==
+        ok(comm_curves_apply(&fit, &cluster, arena, &model) ==
                    cases[i].is_measured &&
                model.form == cases[i].form,
            "%s alone, hosts of %u", cases[i].is_inter ? "across" : "inside",
@@ -459,7 +461,7 @@ static void add_group(struct list *list, const struct law *law,
 /* Returns the largest relative error across hosts, for 2 to 128 hosts. Returns
  * INFINITY if a predicted time is not finite and positive, or does not grow
  * with the bytes. */
-static double worst_across(const struct comm_fit *fit, const struct law *law,
+static double worst_across(const struct comm_curves *fit, const struct law *law,
                            struct arena *arena)
 {
     double worst = 0;
@@ -470,7 +472,7 @@ static double worst_across(const struct comm_fit *fit, const struct law *law,
         struct comm_model model = {0};
         double last = 0;
 
-        if (!comm_fit_apply(fit, &cluster, arena, &model))
+        if (!comm_curves_apply(fit, &cluster, arena, &model))
             return INFINITY;
         for (double bytes = 1; bytes < 1e12; bytes *= 7) {
             const double us = comm_curve_us(&model.inter, bytes);
@@ -498,7 +500,7 @@ static void test_growth(void)
                                 1 + 400 * rng_uniform(&rng), rng_uniform(&rng)};
         struct list exact = {.n = 0}, one = {.n = 0}, noisy = {.n = 0};
         const struct arena_mark mark = arena_mark(&arena);
-        struct comm_fit fit;
+        struct comm_curves fit;
         double worst;
 
         add_group(&exact, &law, 1, 2, 0, &rng);
@@ -535,7 +537,7 @@ static void test_growth(void)
 static void test_alike(struct arena *arena)
 {
     const struct cluster cluster = {.n_devices = 16, .devices_per_host = 4};
-    struct comm_fit fit = {.n_curves = 3, .source = "measured"};
+    struct comm_curves fit = {.n_curves = 3, .source = "measured"};
     struct comm_model model = {.source = "published"};
 
     for (uint32_t i = 0; i < 3; i++) {
@@ -543,7 +545,7 @@ static void test_alike(struct arena *arena)
         fit.curves[i].n_ranks = 16;
         fit.curves[i].n_hosts = UINT32_C(2) << i;
     }
-    ok(comm_fit_apply(&fit, &cluster, arena, &model), "2, 4 and 8 hosts");
+    ok(comm_curves_apply(&fit, &cluster, arena, &model), "2, 4 and 8 hosts");
     is_near(model.inter.us[0], 20, 0, "as it was measured on 4");
     is_str(model.source, "measured; inside a host published",
            "which needs no label");
@@ -553,7 +555,7 @@ static void test_alike(struct arena *arena)
 static void test_inside(struct arena *arena)
 {
     struct list list = {.n = 0};
-    struct comm_fit fit;
+    struct comm_curves fit;
     double last = 0;
 
     for (uint32_t n_ranks = 2; n_ranks <= 8; n_ranks *= 4)
@@ -569,7 +571,7 @@ static void test_inside(struct arena *arena)
         struct comm_model model = {0};
         double us;
 
-        if (!comm_fit_apply(&fit, &cluster, arena, &model))
+        if (!comm_curves_apply(&fit, &cluster, arena, &model))
             ok(0, "%u ranks are complete", n);
         us = comm_curve_us(&model.intra, 1e6);
         if (!(us > last) || !(fabs(us / want - 1) < 0.02))

@@ -4,6 +4,7 @@
 #include "costmodel/estimate.h"
 
 #include "base/rng.h"
+#include "costmodel/estimate_fit.h"
 #include "tests/tap.h"
 
 #define N 400

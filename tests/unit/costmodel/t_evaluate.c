@@ -4,6 +4,7 @@
 #include "costmodel/evaluate.h"
 
 #include "costmodel/dataset.h"
+#include "costmodel/evaluation_report.h"
 #include "costmodel/train.h"
 #include "tests/predict_samples.h"
 #include "tests/synthetic_samples.h"

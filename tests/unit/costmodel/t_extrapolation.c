@@ -6,6 +6,7 @@
 
 #include "core/plan.h"
 #include "costmodel/gemm.h"
+#include "costmodel/model_file.h"
 #include "costmodel/oracle_open.h"
 #include "costmodel/train.h"
 #include "tests/few_gpus.h"

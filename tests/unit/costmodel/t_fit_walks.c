@@ -4,6 +4,7 @@
  * results. A change of any of them changes a line here, so its author can judge
  * whether the new line is better. */
 #include "base/rng.h"
+#include "costmodel/comm_curves.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gpu_file.h"
@@ -69,7 +70,7 @@ static const char *comm_walk(const struct scene *scene, uint64_t seed)
     const size_t n = draw(samples, scene, seed);
     const struct cluster cluster = {.n_devices = 16, .devices_per_host = 8};
     struct comm_errors errors;
-    struct comm_fit fit;
+    struct comm_curves fit;
     struct comm_model model = {0};
     const char *text;
 
@@ -88,7 +89,7 @@ static const char *comm_walk(const struct scene *scene, uint64_t seed)
                         errors.n_uneven, errors.uneven_median_frac,
                         errors.uneven_p90_frac);
     return arena_printf(&arena, "%s; applies %d", text,
-                        comm_fit_apply(&fit, &cluster, &arena, &model));
+                        comm_curves_apply(&fit, &cluster, &arena, &model));
 }
 
 /* Fits a roofline to noisy samples of a GPU that is slower than its figures.

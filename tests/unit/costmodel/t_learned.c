@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "base/file_write.h"
 #include "costmodel/evaluate.h"
+#include "costmodel/model_file.h"
 #include "costmodel/train.h"
 #include "tests/predict_samples.h"
 #include "tests/shipped_gpu.h"
@@ -211,10 +212,10 @@ static void test_comm(const struct model *trained, struct arena *arena)
 
     fill_problem(&problem, tables, arena);
     model.has_comm = true;
-    model.comm = (struct comm_fit){.form = COMM_TOTAL,
-                                   .curves = {comm_line(50, 2)},
-                                   .n_curves = 1,
-                                   .source = "copies, measured"};
+    model.comm = (struct comm_curves){.form = COMM_TOTAL,
+                                      .curves = {comm_line(50, 2)},
+                                      .n_curves = 1,
+                                      .source = "copies, measured"};
     ok(!model_save(&model, model_path, &err), "saved with communication");
     oracle = open_model(model_path, &problem, arena);
     is_str(oracle->cost.comm,

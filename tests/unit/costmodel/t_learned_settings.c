@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "costmodel/evaluate.h"
+#include "costmodel/model_file.h"
 #include "costmodel/train.h"
 #include "tests/predict_samples.h"
 #include "tests/shipped_gpu.h"

@@ -4,6 +4,7 @@
 #include "costmodel/mlp.h"
 
 #include "costmodel/gemm.h"
+#include "costmodel/mlp_train.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
 

@@ -12,6 +12,7 @@
 #include "costmodel/choose.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/model_file.h"
 #include "costmodel/oracle_open.h"
 #include "costmodel/roofline.h"
 #include "costmodel/roofline_oracle.h"

@@ -5,6 +5,7 @@
 #include "costmodel/choose.h"
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
+#include "costmodel/model_file.h"
 #include "tests/predict_samples.h"
 #include "tests/simulated_gpu.h"
 #include "tests/synthetic_samples.h"

@@ -4,6 +4,7 @@
  * bytes. */
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
+#include "costmodel/model_file.h"
 #include "costmodel/train.h"
 #include "tests/tap.h"
 
