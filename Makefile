@@ -111,11 +111,14 @@ MPI_INCLUDES = $(patsubst -I%,-isystem %,$(filter -I%,$(MPI_FLAGS)))
 # --- Rooms ----------------------------------------------------------------
 
 # Rooms are the layers of the program, one folder each. The lowest comes first;
-# the rooms of SIBLINGS are on the same level. A file may include headers of its
-# own room and of lower rooms. LIBS_ROOM lists the libraries that a room calls.
-LOWER    = base core device
-SIBLINGS = io emit exec costmodel search microbench
-ROOMS    = $(LOWER) $(SIBLINGS) cli
+# the rooms of SIBLINGS are on the same level, except that those of COSTMODEL
+# are layers, the lowest last, because a linker needs them in this order. A file
+# may include headers of its own room and of lower rooms. LIBS_ROOM lists the
+# libraries that a room calls.
+LOWER     = base core device
+COSTMODEL = learning models modelfile formulas
+SIBLINGS  = io emit exec $(COSTMODEL) search microbench
+ROOMS     = $(LOWER) $(SIBLINGS) cli
 
 DIR_base       = src/base
 DIR_core       = src/core
@@ -123,7 +126,10 @@ DIR_device     = src/device
 DIR_io         = src/io
 DIR_emit       = src/emit
 DIR_exec       = src/exec
-DIR_costmodel  = costmodel
+DIR_formulas   = costmodel/formulas
+DIR_modelfile  = costmodel/modelfile
+DIR_models     = costmodel/models
+DIR_learning   = costmodel/learning
 DIR_search     = search
 DIR_microbench = microbench
 DIR_cli        = src/cli
@@ -136,7 +142,7 @@ linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) \
 OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
 LIBS_base      = $(call linked,-ljansson -lxxhash) -lm -lpthread
 LIBS_io        = $(call linked,-lsqlite3)
-LIBS_costmodel = $(if $(filter 1,$(STATIC)),$(OPENBLAS_DIR:%=-L%) \
+LIBS_learning  = $(if $(filter 1,$(STATIC)),$(OPENBLAS_DIR:%=-L%) \
     $(call linked,-lopenblas)) -lm -lpthread -ldl
 # The CUDA runtime is linked statically, so the program starts on machines
 # without a driver.
@@ -273,10 +279,13 @@ FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
 # A unit test of a room is linked with this room and the ones below it only.
 # This proves the layers.
-upto_base   = base
-upto_core   = core base
-upto_device = device core base
-upto_cli    = cli $(SIBLINGS) device core base
+upto_base      = base
+upto_core      = core base
+upto_device    = device core base
+upto_modelfile = modelfile formulas device core base
+upto_models    = models modelfile formulas device core base
+upto_learning  = $(COSTMODEL) device core base
+upto_cli       = cli $(SIBLINGS) device core base
 upto        = $(or $(upto_$(1)),$(1) device core base)
 room_of     = $(word 3,$(subst /, ,$(1)))
 # A fuzz target is a test that replays its corpus, unless libFuzzer runs it.

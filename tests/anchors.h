@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/stats.h"
-#include "costmodel/roofline_oracle.h"
+#include "costmodel/models/roofline_oracle.h"
 #include "io/csv.h"
 #include "tests/price_sample.h"
 #include "tests/shipped_gpu.h"

@@ -7,8 +7,9 @@
  * also available as an oracle. Include in one file only.
  *
  * GPU A follows the formulas for FBGEMM on an H100 in the first comment of
- * costmodel/roofline.c, implemented again. It differs in two constants: 137 us
- * for each operation of a million lookups, and 41 cycles to issue a row.
+ * costmodel/formulas/roofline.c, implemented again. It differs in two
+ * constants: 137 us for each operation of a million lookups, and 41 cycles to
+ * issue a row.
  *
  * GPU B is A with effects that no roofline knows:
  *     - N lookups take 1 + e^(-N / 3e6) times as long.
@@ -26,7 +27,7 @@
 #include "base/rng.h"
 #include "core/rank_law.h"
 #include "core/sample.h"
-#include "costmodel/roofline.h"
+#include "costmodel/formulas/roofline.h"
 
 #define FEW_DRAM 2.9e6 /* bytes per us */
 #define FEW_L2 6.9e6

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_TESTS_PREDICT_SAMPLES_H
 #define NEUROSHARD_TESTS_PREDICT_SAMPLES_H
 
-#include "costmodel/evaluate.h"
+#include "costmodel/learning/evaluate.h"
 
 #include <string.h>
 

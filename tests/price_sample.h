@@ -3,8 +3,8 @@
 #define NEUROSHARD_TESTS_PRICE_SAMPLE_H
 
 #include "core/sample.h"
-#include "costmodel/gpu_file.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/modelfile/gpu_file.h"
+#include "costmodel/models/oracle_open.h"
 #include "io/store.h"
 #include "io/store_rows.h"
 

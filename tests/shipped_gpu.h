@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "costmodel/gpu_file.h"
+#include "costmodel/modelfile/gpu_file.h"
 
 /* Returns the figures of a shipped GPU, or NULL if the file is missing. */
 __attribute__((unused)) static const struct gpu_spec *

@@ -8,7 +8,7 @@
 #include "cli/planning_cluster.h"
 #include "core/plan_check.h"
 #include "core/plan_moves.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "microbench/tasks.h"
 #include "search/planners.h"
 

@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
-#include "costmodel/oracle_open.h"
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "emit/plan_diff.h"
 
 #include <string.h>

@@ -5,11 +5,11 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
-#include "costmodel/comm_report.h"
-#include "costmodel/drift.h"
-#include "costmodel/evaluation_report.h"
-#include "costmodel/model_file.h"
-#include "costmodel/model_report.h"
+#include "costmodel/learning/comm_report.h"
+#include "costmodel/learning/drift.h"
+#include "costmodel/learning/evaluation_report.h"
+#include "costmodel/modelfile/model_file.h"
+#include "costmodel/modelfile/model_report.h"
 
 #include <math.h>
 

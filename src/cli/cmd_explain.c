@@ -3,8 +3,8 @@
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
 #include "core/cluster.h"
-#include "costmodel/oracle_open.h"
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "emit/explain.h"
 #include "search/search.h"
 

@@ -3,9 +3,9 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/training.h"
-#include "costmodel/model_file.h"
-#include "costmodel/model_json.h"
-#include "costmodel/model_report.h"
+#include "costmodel/modelfile/model_file.h"
+#include "costmodel/modelfile/model_json.h"
+#include "costmodel/modelfile/model_report.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/plan_report.h"
 #include "core/what_if.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "emit/page.h"
 #include "emit/report_figures.h"
 #include "io/csv.h"

@@ -7,8 +7,8 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "cli/training.h"
-#include "costmodel/drift.h"
-#include "costmodel/model_file.h"
+#include "costmodel/learning/drift.h"
+#include "costmodel/modelfile/model_file.h"
 #include "io/store_rows.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
-#include "costmodel/evaluation_report.h"
-#include "costmodel/model_report.h"
+#include "costmodel/learning/evaluation_report.h"
+#include "costmodel/modelfile/model_report.h"
 
 #include <inttypes.h>
 

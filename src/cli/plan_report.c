@@ -7,7 +7,7 @@
 #include "cli/planning.h"
 #include "core/cluster.h"
 #include "core/what_if.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "emit/plan_diff.h"
 #include "emit/report.h"
 #include "io/plan_json.h"

@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include "cli/planning.h"
 #include "core/cluster.h"
-#include "costmodel/gpu_file.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/modelfile/gpu_file.h"
+#include "costmodel/models/oracle_open.h"
 #include "io/cluster_json.h"
 
 #include <assert.h>

@@ -6,9 +6,9 @@
 #include "base/lock.h"
 #include "base/progress.h"
 #include "base/text.h"
-#include "costmodel/comm_fit.h"
-#include "costmodel/gemm.h"
-#include "costmodel/model_file.h"
+#include "costmodel/learning/comm_fit.h"
+#include "costmodel/learning/gemm.h"
+#include "costmodel/modelfile/model_file.h"
 #include "io/store_rows.h"
 
 #include <math.h>

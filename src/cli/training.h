@@ -3,8 +3,8 @@
 #define NEUROSHARD_CLI_TRAINING_H
 
 #include "cli/command.h"
-#include "costmodel/choose.h"
-#include "costmodel/evaluate.h"
+#include "costmodel/learning/choose.h"
+#include "costmodel/learning/evaluate.h"
 #include "io/store.h"
 
 /*
@@ -38,7 +38,8 @@ struct training {
  * training_choose_device. The options in setting_options select settings and
  * samples. Fails with ERR_USAGE if --since is no date. Fails with ERR_INPUT if
  * no samples are selected; the message lists the samples in the database. Also
- * prepares the training and evaluation of models (costmodel/gemm.h). */
+ * prepares the training and evaluation of models
+ * (costmodel/learning/gemm.h). */
 int training_load(struct training *training, enum store_mode mode,
                   struct err *err) MUST_CHECK;
 

@@ -9,8 +9,8 @@
  */
 #include "tests/anchors.h"
 
-#include "costmodel/oracle_open.h"
-#include "costmodel/roofline_oracle.h"
+#include "costmodel/models/oracle_open.h"
+#include "costmodel/models/roofline_oracle.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 

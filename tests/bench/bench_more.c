@@ -17,8 +17,8 @@
  */
 #include "base/clock.h"
 #include "base/file.h"
-#include "costmodel/gpu_file.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/modelfile/gpu_file.h"
+#include "costmodel/models/oracle_open.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 #include "tests/judge.h"

@@ -10,7 +10,7 @@
  */
 #include "tests/bench/plain.h"
 
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 #include "search/snapshot.h"
 #include "search/space_init.h"
 
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "search/search.h"
 #define DRAWN_SEED 1300 /* seed of the lists */
 #define BATCH 65536

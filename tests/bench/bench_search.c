@@ -16,7 +16,7 @@
 #include "tests/golden.h"
 
 #include "base/rng.h"
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 #include "search/published.h"
 #include "search/space_init.h"
 
@@ -24,6 +24,8 @@
 #include <math.h>
 #include <sys/resource.h>
 
+#include "search/finish.h"
+#include "search/search.h"
 #define REPEATS 3
 #define RELABELLINGS 100
 #define DRAWN_TASKS 100 /* for each number of devices */

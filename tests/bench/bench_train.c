@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/stats.h"
-#include "costmodel/dataset.h"
-#include "costmodel/evaluate.h"
-#include "costmodel/train.h"
+#include "costmodel/learning/dataset.h"
+#include "costmodel/learning/evaluate.h"
+#include "costmodel/learning/train.h"
 #include "tests/golden_train.h"
 #include "tests/simulated_gpu.h"
 

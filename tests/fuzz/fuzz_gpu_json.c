@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "costmodel/gpu_file.h"
+#include "costmodel/modelfile/gpu_file.h"
 #include "tests/fuzz/target.h"
 
 static void must_price(const struct gpu_spec *spec)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "costmodel/model_file.h"
+#include "costmodel/modelfile/model_file.h"
 #include "tests/fuzz/target.h"
 
 /* A model is either valid or refused with an error. A valid model has finite

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "costmodel/net_json.h"
+#include "costmodel/modelfile/net_json.h"
 #include "tests/fuzz/target.h"
 
 #define N_INPUTS 3

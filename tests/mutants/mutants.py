@@ -36,13 +36,15 @@ from universalmutator import mutator
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 FATES = ROOT / "build/mutants/fates"
+# Rooms of each folder.
 FOLDERS = {
-    "search": "search",
-    "core": "src/core",
-    "costmodel": "costmodel",
-    "io": "src/io",
-    "exec": "src/exec",
-    "emit": "src/emit",
+    "search": ["search"],
+    "core": ["src/core"],
+    "costmodel": ["costmodel/formulas", "costmodel/modelfile",
+                  "costmodel/models", "costmodel/learning"],
+    "io": ["src/io"],
+    "exec": ["src/exec"],
+    "emit": ["src/emit"],
 }
 RULES = ["universal.rules", "c_like.rules", "c.rules"]
 # Lines that only release resources are skipped: only the sanitizers would
@@ -142,13 +144,23 @@ def digest(*texts):
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
+def sources_of(folder):
+    return [str(file.relative_to(ROOT)) for room in FOLDERS[folder]
+            for file in sorted((ROOT / room).glob("*.c"))]
+
+
+def tests_folders(folder):
+    """Returns the names of the folders in tests/unit that test a folder."""
+    return [pathlib.Path(room).name for room in FOLDERS[folder]]
+
+
 def draw(folder, seed):
     """Returns all mutants of a folder in the order in which they are tried.
     First a line is drawn, then its mutant, so that rules with many variants do
     not dominate. The draw of a line does not depend on other lines."""
     lines, seen = [], collections.Counter()
-    for file in sorted((ROOT / FOLDERS[folder]).glob("*.c")):
-        for line in mutants_of(folder, str(file.relative_to(ROOT))):
+    for path in sources_of(folder):
+        for line in mutants_of(folder, path):
             of = (str(seed), line[0].path, line[0].was.strip())
             seen[of] += 1
             turn = digest(*of, str(seen[of]))
@@ -243,8 +255,8 @@ def object_of(path):
 
 
 def tests_of(folder):
-    room = pathlib.Path(FOLDERS[folder]).name
-    files = sorted((ROOT / "tests/unit" / room).glob("t_*.c"))
+    files = [file for room in tests_folders(folder)
+             for file in sorted((ROOT / "tests/unit" / room).glob("t_*.c"))]
     files += sorted((ROOT / "tests/prop").glob("t_*.c"))
     return ["build/o/" + str(file.relative_to(ROOT).with_suffix(""))
             for file in files]
@@ -271,8 +283,7 @@ class Judge:
 
     def __init__(self, base, folder, seconds, resume):
         self.base, self.folder = base, folder
-        paths = [str(file.relative_to(ROOT))
-                 for file in sorted((ROOT / FOLDERS[folder]).glob("*.c"))]
+        paths = sources_of(folder)
         names = tests_of(folder)
         targets = [*names, *map(object_of, paths)]
         status, out = base.make("-j", str(os.cpu_count()), *targets)
@@ -285,7 +296,7 @@ class Judge:
         files = sorted((base.path / "tests").rglob("*.[ch]"))
         self.tests = digest(*(
             file.read_text() for file in files
-            if file.parent.name in ("tests", "prop", folder)))
+            if file.parent.name in ["tests", "prop", *tests_folders(folder)]))
         self.fates = {}
         if resume and FATES.is_file():
             for line in FATES.read_text().splitlines():

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "base/stats.h"
-#include "costmodel/choose.h"
-#include "costmodel/evaluate.h"
-#include "costmodel/gemm.h"
-#include "costmodel/gpu_file.h"
-#include "costmodel/model_file.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/learning/choose.h"
+#include "costmodel/learning/evaluate.h"
+#include "costmodel/learning/gemm.h"
+#include "costmodel/modelfile/gpu_file.h"
+#include "costmodel/modelfile/model_file.h"
+#include "costmodel/models/oracle_open.h"
 #include "search/search.h"
 #include "tests/few_gpus.h"
 #include "tests/golden_train.h"

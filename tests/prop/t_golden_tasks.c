@@ -4,8 +4,9 @@
  * baselines equal the published ones. */
 #include <math.h>
 
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 #include "search/planners.h"
+#include "search/search.h"
 #include "tests/golden.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that a cost model uses: compares the mask of each line of ORACLES()
  * with the change of prices when an option gets another value. */
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 
 #include "base/file.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

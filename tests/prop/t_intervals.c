@@ -8,9 +8,9 @@
  * intervals come from cross-validation, whose nets learn from nine tenths of
  * the model's samples. */
 #include "base/stats.h"
-#include "costmodel/choose.h"
-#include "costmodel/evaluate.h"
-#include "costmodel/gemm.h"
+#include "costmodel/learning/choose.h"
+#include "costmodel/learning/evaluate.h"
+#include "costmodel/learning/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/golden_train.h"
 #include "tests/predict_samples.h"

@@ -4,9 +4,9 @@
  * other half. If two predicted times differ by more than the pair error, nine
  * in ten pairs are in the right order. This also holds for pairs whose
  * difference is only slightly larger. */
-#include "costmodel/evaluate.h"
-#include "costmodel/gemm.h"
-#include "costmodel/model_file.h"
+#include "costmodel/learning/evaluate.h"
+#include "costmodel/learning/gemm.h"
+#include "costmodel/modelfile/model_file.h"
 #include "tests/predict_samples.h"
 #include "tests/price_sample.h"
 #include "tests/tap.h"

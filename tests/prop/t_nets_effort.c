@@ -4,7 +4,7 @@
  * its second half has gained nothing. */
 #include <math.h>
 
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 #include "search/search.h"
 #include "tests/golden.h"
 #include "tests/judge.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks the rules of core/oracle.h for every cost model, with random shards
  * and assignments. For example, prices in a batch equal single prices. */
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 
 #include "base/file.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

@@ -4,8 +4,8 @@
  * in another order. Every plan costs the same to the last digit, and so does
  * the bound. */
 #include "base/text.h"
-#include "costmodel/oracle_open.h"
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "io/tables_csv.h"
 #include "io/tables_io.h"
 #include "search/search.h"

@@ -3,7 +3,7 @@
  * compared with the answers of TorchRec's and HugeCTR's own code. */
 #include "base/file.h"
 #include "core/plan_check.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/models/oracle_open.h"
 #include "io/tables_io.h"
 #include "search/planners.h"
 #include "tests/tap.h"

@@ -4,7 +4,7 @@
  * width that are not adjacent. If a table must be cut and memory leaves it only
  * one device, its pieces have equal widths. No piece is narrower than the
  * minimum width. */
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracles.h"
 #include "io/tables_io.h"
 #include "search/assignment.h"
 #include "search/search.h"

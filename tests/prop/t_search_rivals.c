@@ -2,8 +2,8 @@
 /* For any list, cost model, shard kinds and hosts, the full search's plan costs
  * no more than that of any other planner, even with little effort. No plan is
  * below the bound. */
-#include "costmodel/oracle_open.h"
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "search/planners.h"
 #include "search/search.h"
 #include "tests/judge.h"

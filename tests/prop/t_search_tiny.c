@@ -2,8 +2,8 @@
 /* Tiny random problems for which every plan can be priced. The full search
  * finds the best plan nearly always, its bound is never above the best plan,
  * and it fails only if no plan exists. */
-#include "costmodel/oracle_open.h"
-#include "costmodel/oracles.h"
+#include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "search/assignment.h"
 #include "search/planners.h"
 #include "search/search.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan.h"
-#include "costmodel/comm_model.h"
-#include "costmodel/oracle_open.h"
+#include "costmodel/formulas/comm_model.h"
+#include "costmodel/models/oracle_open.h"
 #include "io/tables_io.h"
 #include "tests/tap.h"
 

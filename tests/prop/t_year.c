@@ -16,11 +16,11 @@
  *   - Drift is a change of at least 3 % and 6 standard errors.
  */
 #include "base/stats.h"
-#include "costmodel/choose.h"
-#include "costmodel/drift.h"
-#include "costmodel/evaluate.h"
-#include "costmodel/gemm.h"
-#include "costmodel/model_file.h"
+#include "costmodel/learning/choose.h"
+#include "costmodel/learning/drift.h"
+#include "costmodel/learning/evaluate.h"
+#include "costmodel/learning/gemm.h"
+#include "costmodel/modelfile/model_file.h"
 #include "tests/few_gpus.h"
 #include "tests/predict_samples.h"
 #include "tests/tap.h"

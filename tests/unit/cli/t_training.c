@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "costmodel/model_file.h"
+#include "costmodel/modelfile/model_file.h"
 #include "io/store_rows.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/formulas/comm_model.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const comm_form_names[] = {
+    [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
+
+struct comm_curve comm_line(double alpha_us, double gbps)
+{
+    return (struct comm_curve){.n_knots = 2,
+                               .bytes = {0, gbps * 1e9},
+                               .us = {alpha_us, alpha_us + COMM_LINE_US}};
+}
+
+uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
+                         double *share)
+{
+    /* Counts all knots below `bytes` instead of stopping at the right one,
+     * since the CPU cannot predict the branch that ends a search. */
+    uint32_t k = 1;
+
+    for (uint32_t i = 1; i + 1 < curve->n_knots; i++)
+        k += bytes >= curve->bytes[i];
+    *share =
+        (bytes - curve->bytes[k - 1]) / (curve->bytes[k] - curve->bytes[k - 1]);
+    return k;
+}
+
+double comm_curve_us(const struct comm_curve *curve, double bytes)
+{
+    double share;
+    uint32_t k = comm_curve_knot(curve, bytes, &share);
+
+    return curve->us[k - 1] + share * (curve->us[k] - curve->us[k - 1]);
+}
+
+double comm_curve_gbps(const struct comm_curve *curve)
+{
+    uint32_t last = curve->n_knots - 1;
+
+    return 1e-3 * (curve->bytes[last] - curve->bytes[last - 1]) /
+           (curve->us[last] - curve->us[last - 1]);
+}
+
+/* Stretches a curve along its bytes so that its last line has this bandwidth.
+ * The latency and the shape of the curve do not change. */
+static void stretch(struct comm_curve *curve, double gbps)
+{
+    double ratio = gbps / comm_curve_gbps(curve);
+
+    for (uint32_t k = 0; k < curve->n_knots; k++)
+        curve->bytes[k] *= ratio;
+}
+
+void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
+                    struct arena *arena)
+{
+    const char *group = cluster_group_name(cluster);
+    const char *inside = "", *across = "";
+
+    if (cluster->intra_gbps > 0) {
+        stretch(&model->intra, cluster->intra_gbps);
+        inside = arena_printf(arena, " %g GB/s inside a %s",
+                              cluster->intra_gbps, group);
+    }
+    if (cluster->inter_gbps > 0) {
+        stretch(&model->inter, cluster->inter_gbps);
+        across =
+            arena_printf(arena, "%s %g GB/s across %ss", *inside ? " and" : "",
+                         cluster->inter_gbps, group);
+    }
+    if (!*inside && !*across)
+        return;
+    model->error = (struct cost_error){0};
+    model->source = arena_printf(arena, "%s; but%s%s, as asked for",
+                                 model->source, inside, across);
+}
+
+uint32_t comm_group_devices(const struct cluster *cluster)
+{
+    uint32_t n = cluster_group(cluster);
+
+    return n && n < cluster->n_devices ? n : cluster->n_devices;
+}
+
+double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
+{
+    return ceil(bags * rate->bag_ns + ids * rate->id_ns);
+}
+
+/* Returns the time in which a device sorts its share of all lookups of the
+ * table by row blocks. The time does not depend on the row blocks that the
+ * device holds. */
+static double bucketize_ns(const struct problem *problem,
+                           const struct shard *shard,
+                           const struct id_rate *rate)
+{
+    const double n_devices = problem->cluster.n_devices;
+    struct shard all = *shard;
+
+    all.row_begin = 0;
+    all.row_end = problem->tables[shard->table].num_embeddings;
+    return comm_id_work_ns(rate, ceil(shard_bags(problem, &all)) / n_devices,
+                           ceil(shard_lookups(problem, &all)) / n_devices);
+}
+
+void comm_embed(const struct problem *problem, const struct shard *shard,
+                const struct id_rates *rates, double out[COMM_LANES])
+{
+    const double width = (double)(shard->col_end - shard->col_begin);
+    const double rows = (double)(shard->row_end - shard->row_begin);
+    const double ids = ceil(shard_lookups(problem, shard));
+    const double bags = ceil(shard_bags(problem, shard));
+
+    memset(out, 0, COMM_LANES * sizeof(*out));
+    if (shard_is_replica(shard->kind)) {
+        out[COMM_LANE_GRAD] = rows * width * 4;
+        return;
+    }
+    out[COMM_LANE_INPUT] = PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags;
+    out[COMM_LANE_PERMUTE] = comm_id_work_ns(&rates->permute, bags, ids);
+    if (shard_cuts_rows(shard->kind))
+        out[COMM_LANE_BUCKETIZE] =
+            bucketize_ns(problem, shard, &rates->bucketize);
+    out[COMM_LANE_OUTPUT] = shard_output_bytes(problem, shard);
+}
+
+static double transfer_ms(const struct comm_curve *curve, double bytes)
+{
+    return bytes > 0 ? comm_curve_us(curve, bytes) / 1000 : 0;
+}
+
+/* Returns the sum of one lane over the vectors of n devices, which are
+ * consecutive in memory. */
+static double lane_sum(const struct comm_oracle *oracle, const double *lane,
+                       uint32_t n)
+{
+    double sum = 0;
+
+    for (uint32_t r = 0; r < n; r++)
+        sum += lane[r * (size_t)oracle->base.width];
+    return sum;
+}
+
+/*
+ * Returns the time of one all-to-all, given the lane that holds the bytes of
+ * each device. The time is 0 if there is only one device.
+ *
+ * The bytes that the busiest port sends determine the time. Received bytes only
+ * matter if the last group of devices is smaller than the other groups. In all
+ * other cases a device receives from its own group at most the bytes that the
+ * busiest device of the group sends inside the group. It receives from other
+ * groups at most the bytes that the busiest of all devices sends to other
+ * groups.
+ */
+static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
+{
+    const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
+    const size_t width = oracle->base.width;
+    const double share = 1.0 / n_devices;
+    const double all = lane_sum(oracle, lane, n_devices);
+    double intra = 0, inter = 0; /* bytes at the busiest port of a level */
+
+    if (n_devices == 1)
+        return 0;
+    for (uint32_t begin = 0, n; begin < n_devices; begin += n) {
+        double host, busiest = 0;
+
+        n = (uint32_t)min_u64(n_devices - begin, oracle->per_group);
+        host = lane_sum(oracle, lane + begin * width, n);
+        for (uint32_t r = begin; r < begin + n; r++)
+            busiest = max_of(busiest, lane[r * width]);
+        intra = max_of(intra, oracle->comm.form == COMM_TOTAL
+                                  ? host * n * share
+                                  : busiest * ((n - 1) * share));
+        inter = max_of(inter, max_of(busiest * ((n_devices - n) * share),
+                                     (all - host) * share));
+    }
+    return max_of(transfer_ms(&oracle->comm.intra, intra),
+                  transfer_ms(&oracle->comm.inter, inter));
+}
+
+/* Returns the time of a ring all-reduce of a gradient of `bytes`. Each hop of
+ * the ring runs at the pace of the slowest level of the cluster. */
+static double allreduce_ms(const struct comm_oracle *oracle, double bytes)
+{
+    const double sent = bytes * oracle->ring;
+    const double intra = transfer_ms(&oracle->comm.intra, sent);
+
+    return oracle->base.problem->cluster.n_devices <= oracle->per_group
+               ? intra
+               : max_of(intra, transfer_ms(&oracle->comm.inter, sent));
+}
+
+static double id_work_ms(const struct id_rate *rate, double ns)
+{
+    return ns > 0 ? 1e-3 * rate->base_us + 1e-6 * ns : 0;
+}
+
+static double update_ms(const double lanes[COMM_LANES])
+{
+    return lanes[COMM_LANE_GRAD] > 0 ? lanes[COMM_LANE_UPDATE] : 0;
+}
+
+/* Returns the forward part of a device's compute, without the update of
+ * replicas. */
+static double forward_ms(const struct comm_oracle *oracle, const double *sums,
+                         double compute_ms)
+{
+    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double forward =
+        lanes[COMM_LANE_FORWARD] + oracle->comm.forward_base_ms;
+    const double backward =
+        max_of(lanes[COMM_LANE_BACKWARD] + oracle->comm.backward_base_ms, 0);
+    double ms = 0;
+
+    if (oracle->device_ms)
+        (void)oracle->device_ms(oracle, sums, &ms);
+    else if (forward > 0)
+        ms = max_of(compute_ms - update_ms(lanes), 0) * forward /
+             (forward + backward);
+    return ms;
+}
+
+/* Fills the phases in which a device does not wait for other devices: work on
+ * ids in its own memory, and compute. */
+static void own_phases(const struct comm_oracle *oracle, const double *sums,
+                       double compute_ms, double forward_ms,
+                       double phases_ms[N_PHASES])
+{
+    const struct comm_model *model = &oracle->comm;
+    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double update = update_ms(lanes);
+
+    phases_ms[PHASE_PERMUTE] =
+        id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
+        id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]) +
+        oracle->find_ms;
+    phases_ms[PHASE_CACHE] = 0;
+    phases_ms[PHASE_FORWARD] = forward_ms;
+    phases_ms[PHASE_BACKWARD] =
+        max_of(max_of(compute_ms - update, 0) - forward_ms, 0);
+    phases_ms[PHASE_UPDATE] = update;
+}
+
+/* Fills the phases of one assignment that are exchanges. The times of an
+ * exchange are the same for all devices. */
+static void exchange_phases(const struct comm_oracle *oracle,
+                            const double *sums, double phases_ms[N_PHASES])
+{
+    const size_t width = oracle->base.width;
+    const double *lanes = sums + width - COMM_LANES;
+    double grad = 0;
+
+    for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++)
+        grad = max_of(grad, lanes[r * width + COMM_LANE_GRAD]);
+    phases_ms[PHASE_INPUT] = alltoall_ms(oracle, lanes + COMM_LANE_INPUT);
+    phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
+        alltoall_ms(oracle, lanes + COMM_LANE_OUTPUT);
+    phases_ms[PHASE_REDUCE] = allreduce_ms(oracle, grad);
+}
+
+static void phases(const struct oracle *base, const double *sums,
+                   const double *compute_ms, double (*phases_ms)[N_PHASES])
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    exchange_phases(oracle, sums, phases_ms[0]);
+    for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
+        const double *own = sums + r * (size_t)base->width;
+
+        if (r)
+            memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
+        own_phases(oracle, own, compute_ms[r],
+                   forward_ms(oracle, own, compute_ms[r]), phases_ms[r]);
+    }
+}
+
+static void price(const struct oracle *base, size_t n, const double *sums,
+                  const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+    const uint32_t n_devices = base->problem->cluster.n_devices;
+    double(*phases_ms)[N_PHASES] = mem_alloc(n_devices, sizeof(*phases_ms));
+    struct step step = oracle->step;
+
+    step.host_ms = 0;
+    for (size_t i = 0; i < n; i++, sums += (size_t)n_devices * base->width) {
+        double ms, bwd;
+
+        phases(base, sums, compute_ms, phases_ms);
+        ms = step_of_ranks(&step, n_devices,
+                           (const double(*)[N_PHASES])phases_ms);
+        bwd = phases_ms[0][PHASE_GRADIENT] + phases_ms[0][PHASE_REDUCE];
+        for (uint32_t r = 0; r < n_devices; r++) {
+            *bwd_ms++ = bwd;
+            *fwd_ms++ = ms - (*compute_ms++ + bwd);
+        }
+    }
+    mem_free(phases_ms);
+}
+
+/* Returns the time in which a device sends its share of an all-to-all. */
+static double sent_ms(const struct comm_oracle *oracle, double bytes)
+{
+    return max_of(transfer_ms(&oracle->comm.intra, bytes * oracle->near),
+                  transfer_ms(&oracle->comm.inter, bytes * oracle->far));
+}
+
+static void terms(const struct oracle *base, const double *sums, size_t n,
+                  double *compute_ms, double *terms_ms)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    if (!oracle->device_ms)
+        base->ops->compute(base, sums, n, compute_ms);
+    for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
+        const double *own = sums + i * base->width;
+        const double *lanes = own + base->width - COMM_LANES;
+        double phases_ms[N_PHASES], forward;
+
+        if (oracle->device_ms)
+            compute_ms[i] = oracle->device_ms(oracle, own, &forward);
+        else
+            forward = forward_ms(oracle, own, compute_ms[i]);
+        own_phases(oracle, own, compute_ms[i], forward, phases_ms);
+        phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
+        phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
+            sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
+        phases_ms[PHASE_REDUCE] = allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
+        step_terms(&oracle->step, phases_ms, terms_ms);
+    }
+}
+
+struct step comm_model_step(const struct comm_model *model,
+                            const struct problem *problem)
+{
+    const struct job *job = &problem->job;
+    const bool is_one_host =
+        comm_group_devices(&problem->cluster) == problem->cluster.n_devices;
+    struct step step = {
+        .pipeline = job->pipeline,
+        .n_chunks = job_n_chunks(job),
+        .dense_ms = job_dense_ms(job),
+        .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
+        .look_up_ms = model->forward_base_ms,
+    };
+
+    memcpy(step.overlap_cost, model->overlap_cost, sizeof(step.overlap_cost));
+    return step;
+}
+
+/* Adds the work of deduplication to the oracle. All devices deduplicate the
+ * same number of ids, whatever pieces of tables they hold. */
+static void add_dedup(struct comm_oracle *oracle)
+{
+    const struct dedup_rates *rates = &oracle->comm.dedup;
+    struct problem drawn = *oracle->base.problem;
+    double ids = 0, bytes = 0;
+
+    if (drawn.job.dedup != DEDUP_IDS)
+        return;
+    drawn.job.dedup = DEDUP_NONE;
+    for (uint32_t t = 0; t < drawn.n_tables; t++) {
+        const struct shard whole = shard_whole(&drawn, t, 0);
+        const double n =
+            shard_lookups(&drawn, &whole) / drawn.cluster.n_devices;
+
+        if (drawn.tables[t].output != OUTPUT_SEQUENCE)
+            continue;
+        ids += n;
+        bytes += n * drawn.tables[t].dim * sizeof(float);
+    }
+    oracle->find_ms =
+        id_work_ms(&rates->find, comm_id_work_ns(&rates->find, 0, ids));
+    oracle->step.dense_ms +=
+        id_work_ms(&rates->copy, comm_id_work_ns(&rates->copy, bytes, ids));
+}
+
+void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
+{
+    const struct cluster *cluster = &oracle->base.problem->cluster;
+    const double n_devices = cluster->n_devices;
+    const struct job *job = &oracle->base.problem->job;
+
+    oracle->per_group = comm_group_devices(cluster);
+    oracle->near = (oracle->per_group - 1) / n_devices;
+    oracle->far = (n_devices - oracle->per_group) / n_devices;
+    oracle->ring = 2 * (n_devices - 1) / n_devices;
+    oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
+    oracle->step.host_ms = job->asks_host ? job->host_ms : oracle->comm.host_ms;
+    add_dedup(oracle);
+    oracle->ops = *ops;
+    oracle->ops.comm = price;
+    oracle->ops.phases = phases;
+    oracle->ops.terms = oracle->comm.form == COMM_PORT ? terms : NULL;
+    oracle->base.ops = &oracle->ops;
+    oracle->base.step = &oracle->step;
+    oracle->base.n_terms = step_n_terms(&oracle->step);
+    oracle->base.cost.comm = oracle->comm.source;
+    oracle->base.cost.exchange_error = oracle->comm.error;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/modelfile/gpu_file.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "costmodel/modelfile/model_file.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const basis_names[] = {"measured", "fitted", "data sheet",
+                                          "estimated", NULL};
+
+/* All members of a GPU file; three of them are optional. Every number is a
+ * figure that has a source in the file. Their ranges are narrow enough to catch
+ * MiB given as bytes and MHz given as GHz. */
+#define GPU(member) MEMBER_OF(struct gpu_spec, member)
+static const struct place_field members[] = {
+    {"name", GPU(full_name), true, 0, 0, NULL},
+    {"exchange", MEMBER_U32, offsetof(struct gpu_spec, comm_form), true, 0, 0,
+     comm_form_names},
+    {"memory_bytes", GPU(memory_bytes), true, 0x1p28, 0x1p44, NULL},
+    {"gpus_per_host", GPU(gpus_per_host), true, 0, 1024, NULL},
+    {"dram_gbps", GPU(dram_gbps), true, 1, 1e5, NULL},
+    {"l2_gbps", GPU(l2_gbps), true, 1, 1e6, NULL},
+    {"l2_bytes", GPU(l2_bytes), true, 0x1p16, 0x1p33, NULL},
+    {"clock_ghz", GPU(clock_ghz), true, 0.1, 10, NULL},
+    {"n_sms", GPU(n_sms), true, 1, 4096, NULL},
+    {"row_cycles", GPU(row_cycles), true, 0.1, 1000, NULL},
+    {"bag_row_us", GPU(bag_row_us), true, 0, 100, NULL},
+    {"launch_us", GPU(launch_us), true, 0, 1000, NULL},
+    {"host_ms", GPU(host_ms), false, 0, 1000, NULL},
+    {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
+    {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
+    {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},
+    {"sheet_gbps", GPU(sheet_gbps), false, 1, 1e5, NULL},
+    {"lookup_error_frac", GPU(lookup_error.frac), false, 1e-3, 100, NULL},
+};
+#define N_MEMBERS (sizeof(members) / sizeof(*members))
+
+/* Source of a figure in a GPU file. Sources are for human readers. They are
+ * checked but not kept, except for the source of the lookup error. */
+struct ground {
+    uint32_t basis;
+    const char *source, *date;
+};
+#define GROUND(member) MEMBER_OF(struct ground, member)
+static const struct place_field ground_fields[] = {
+    {"basis", GROUND(basis), true, 0, 0, basis_names},
+    {"source", GROUND(source), true, 0, 0, NULL},
+    {"date", GROUND(date), true, 0, 0, NULL},
+};
+static const char *const figure_keys[] = {"value", "basis", "source", "date",
+                                          NULL};
+
+/* Returns true for a date of the form "2024", "2024-09" or "2024-09-24". */
+static bool is_date(const char *text)
+{
+    const size_t len = strlen(text);
+
+    return len == strspn(text, "0123456789-") &&
+           (len == 4 || ((len == 7 || len == 10) && text[4] == '-'));
+}
+
+static int read_figure(struct gpu_spec *spec, const struct json_place *place,
+                       const struct place_field *member, struct err *err)
+{
+    struct place_field value = *member;
+    struct ground ground = {0};
+    struct json_place figure;
+
+    value.key = "value";
+    if (place_object(&figure, place, member->key, err) ||
+        place_check_keys(&figure, figure_keys, err) ||
+        place_fields(spec, &figure, &value, 1, err) ||
+        PLACE_FIELDS(&ground, &figure, ground_fields, err))
+        return -1;
+    if (!*ground.source)
+        return place_error(&figure, err, "source is empty");
+    if (!is_date(ground.date))
+        return place_error(&figure, err,
+                           "date is '%.40s', not a day, a month or a year "
+                           "such as 2024-09-24",
+                           ground.date);
+    if (member->offset == offsetof(struct gpu_spec, lookup_error.frac))
+        spec->lookup_error.ground = ground.source;
+    return 0;
+}
+
+static int read_members(struct gpu_spec *spec, const struct json_place *place,
+                        struct err *err)
+{
+    const char *known[N_MEMBERS + 1] = {0};
+
+    for (size_t m = 0; m < N_MEMBERS; m++)
+        known[m] = members[m].key;
+    if (place_check_keys(place, known, err))
+        return -1;
+    for (const struct place_field *m = members; m < members + N_MEMBERS; m++)
+        if ((m->is_needed || place_has(place, m->key)) &&
+            (m->type == MEMBER_TEXT || m->names
+                 ? place_fields(spec, place, m, 1, err)
+                 : read_figure(spec, place, m, err)))
+            return -1;
+    return 0;
+}
+
+int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
+                       const char *source, struct arena *arena, struct err *err)
+{
+    struct json_place place;
+    json_t *root = NULL;
+    int rc = json_parse(&root, text, len, source, err) ||
+             place_root(&place, root, source, arena, err);
+
+    *spec = (struct gpu_spec){.name = source};
+    if (!rc) {
+        place.line = 1;
+        place.lines = place_child_lines(text, len, 1, arena);
+        rc = read_members(spec, &place, err);
+    }
+    json_decref(root);
+    return rc ? -1 : 0;
+}
+
+const char *const *gpu_names(struct arena *arena)
+{
+    return file_list_data("gpus", ".json", arena);
+}
+
+static int load(const struct gpu_spec **out, const char *name, const char *path,
+                struct arena *arena, struct err *err)
+{
+    struct gpu_spec *spec = ARENA_NEW(arena, struct gpu_spec, 1);
+    const char *text;
+    size_t len;
+
+    if (file_read(&text, &len, path, arena, err) ||
+        gpu_spec_from_json(spec, text, len, path, arena, err))
+        return -1;
+    spec->name = text_shown(name, arena);
+    *out = spec;
+    return 0;
+}
+
+static int unknown_gpu(const char *name, const char *const *names,
+                       struct arena *arena, struct err *err)
+{
+    const char *nearest = text_nearest(names, name);
+
+    return err_usage(err, "no figures for a GPU '%s'; %sknown are %s", name,
+                     nearest ? arena_printf(arena, "did you mean %s? ", nearest)
+                             : "",
+                     *names ? text_list(names, ", ", arena)
+                            : "none, as no data folder with 'gpus' was found");
+}
+
+/* Finds the figures of the GPU that a shipped model was measured on. It is
+ * called for a name that belongs to a model but to no GPU file. */
+static int of_model(const struct gpu_spec **out, const char *name,
+                    const char *path, struct arena *arena, struct err *err)
+{
+    struct gpu_spec *spec = ARENA_NEW(arena, struct gpu_spec, 1);
+    struct model model;
+
+    if (model_load(&model, path, arena, err) ||
+        gpu_spec_of_device(out, model.setting.device, arena, err))
+        return -1;
+    if (!*out)
+        return err_usage(err,
+                         "no figures for a GPU '%s': its model was measured on "
+                         "'%s', which has no figures either",
+                         name, model.setting.device);
+    *spec = **out;
+    spec->name = text_shown(name, arena);
+    *out = spec;
+    return 0;
+}
+
+int gpu_spec_get(const struct gpu_spec **out, const char *name,
+                 struct arena *arena, struct err *err)
+{
+    const char *const *names = gpu_names(arena), *const *found = names, *path;
+
+    if (strpbrk(name, "/."))
+        return load(out, name, name, arena, err);
+    while (*found && strcasecmp(*found, name) != 0)
+        found++;
+    path = file_find_data(arena_printf(arena, "models/%s.nsm", name), arena);
+    if (!*found && path)
+        return of_model(out, name, path, arena, err);
+    if (!*found) {
+        *out = NULL;
+        if (strpbrk(name, " :") && gpu_spec_of_device(out, name, arena, err))
+            return -1;
+        return *out ? 0 : unknown_gpu(name, names, arena, err);
+    }
+    return load(out, *found,
+                arena_printf(arena, "%s/%s.json", file_find_data("gpus", arena),
+                             *found),
+                arena, err);
+}
+
+static bool has_word(const char *text, const char *word, size_t len)
+{
+    for (const char *pos = text; *pos; pos++)
+        if (!strncasecmp(pos, word, len) && !isalnum((unsigned char)pos[len]) &&
+            (pos == text || !isalnum((unsigned char)pos[-1])))
+            return true;
+    return false;
+}
+
+/* Returns the number of words in a GPU's name if all of these words occur in
+ * the text. Returns 0 otherwise. */
+static unsigned common_words(const char *name, const char *text)
+{
+    unsigned n_words = 0;
+
+    for (; *name; n_words++) {
+        size_t len = strcspn(name, "-");
+
+        if (!has_word(text, name, len))
+            return 0;
+        name += len + (name[len] == '-');
+    }
+    return n_words;
+}
+
+int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
+                       struct arena *arena, struct err *err)
+{
+    const char *best = NULL;
+    unsigned most = 0;
+
+    if (!strncmp(device, "cpu:", 4))
+        return gpu_spec_get(out, "cpu", arena, err);
+    for (const char *const *name = gpu_names(arena); *name; name++)
+        if (common_words(*name, device) > most) {
+            most = common_words(*name, device);
+            best = *name;
+        }
+    *out = NULL;
+    return best ? gpu_spec_get(out, best, arena, err) : 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Error intervals from cross-validation, for a simulated GPU (tests/few_gpus.h)
+ * with too few samples for a net. The test computes them again from rooflines
+ * fitted to each fold. It applies Burman's correction, because each fold's
+ * model is trained on fewer samples than the final model. */
+#include "base/stats.h"
+#include "costmodel/learning/choose.h"
+#include "costmodel/learning/gemm.h"
+#include "tests/few_gpus.h"
+#include "tests/predict_samples.h"
+#include "tests/tap.h"
+
+#define N_SAMPLES 60
+#define N_FOLDS 10
+
+static double mape(const struct model *model, const struct sample *known,
+                   size_t n)
+{
+    double predicted[N_SAMPLES], sum = 0;
+
+    predict_samples(model, known, n, predicted);
+    for (size_t i = 0; i < n; i++)
+        sum += fabs(predicted[i] / known[i].total.median_ms - 1);
+    return sum / (double)n;
+}
+
+/* Returns the relative error of the interval for all classes, recomputed from
+ * the known samples. None of these samples may be held out. Burman's correction
+ * factor is stored in *scale. */
+static double reckon(const struct sample *known, size_t n,
+                     const struct train_options *options, double *scale,
+                     struct arena *arena)
+{
+    double errors[N_SAMPLES], predicted[N_SAMPLES], folds_mape = 0,
+                                                    folded_mape = 0;
+    size_t n_errors = 0, k;
+    struct model model;
+    struct err err = {0};
+
+    for (uint64_t fold = 0; fold < N_FOLDS; fold++) {
+        struct sample seen[N_SAMPLES], own[N_SAMPLES];
+        size_t n_seen = 0, n_own = 0;
+
+        for (size_t i = 0; i < n; i++)
+            if ((known[i].case_idx - known[i].case_idx / 10) % N_FOLDS == fold)
+                own[n_own++] = known[i];
+            else
+                seen[n_seen++] = known[i];
+        if (!ok(!train_fit(&model, seen, n_seen, options, arena, &err),
+                "fold %u: %zu seen%s", (unsigned)fold, n_seen, err.msg))
+            return NAN;
+        predict_samples(&model, own, n_own, predicted);
+        for (size_t i = 0; i < n_own; i++) {
+            const double ms = own[i].total.median_ms;
+
+            folded_mape += fabs(predicted[i] / ms - 1);
+            errors[n_errors++] = fmax(predicted[i] / ms, ms / predicted[i]) - 1;
+        }
+        folds_mape += (double)n_own * mape(&model, known, n);
+    }
+    if (!ok(!train_fit(&model, known, n, options, arena, &err), "of all"))
+        return NAN;
+    folded_mape /= (double)n;
+    folds_mape /= (double)n;
+    *scale = (folded_mape + mape(&model, known, n) - folds_mape) / folded_mape;
+    k = (size_t)ceil(0.9 * (double)(n_errors + 1));
+    return *scale * stats_quantile(errors, n_errors,
+                                   (double)(k - 1) / (double)(n_errors - 1));
+}
+
+static void test_corrected(char gpu)
+{
+    struct arena arena = {0};
+    const struct sample *samples = few_samples(gpu, N_SAMPLES, 0.03, 1, &arena);
+    struct sample known[N_SAMPLES];
+    struct train_options options;
+    struct model model;
+    struct err err = {0};
+    double error, scale = NAN;
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        if (sample_split(&samples[i]) != SPLIT_HELD_OUT)
+            known[n++] = samples[i];
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    if (!ok(!train_choose(&model, samples, N_SAMPLES, &options, &arena, &err),
+            "%c: chosen%s", gpu, err.msg))
+        goto out;
+    is_i64((int64_t)model.training.n_folds, N_FOLDS, "ten folds are used");
+    is_i64((int64_t)model.intervals.items[0].n, (int64_t)n,
+           "the interval counts all judging samples");
+    if (!options.gpu &&
+        train_gpu(&options.gpu, known, n, &options, &arena, &err))
+        goto out;
+    error = reckon(known, n, &options, &scale, &arena);
+    ok(scale > 0.9 && scale < 0.9999,
+       "folds err more than the model of all: times %.4f", scale);
+    is_near(model.intervals.items[0].error_frac, error, 1e-9, "its interval");
+out:
+    arena_release(&arena);
+}
+
+/* train_choose may prefer a simpler kind of model if its error is at most a
+ * tenth above the best one. */
+static void check_kind(const struct model *model)
+{
+    const double own = model->choice.items[model_kind(model)].mape;
+    double best = own;
+
+    for (size_t k = 0; k < model->choice.n; k++)
+        best = fmin(best, model->choice.items[k].mape);
+    ok(own <= 1.1 * best, "%s errs by %.3f times the error of the best",
+       model_kind_names[model_kind(model)], own / best);
+}
+
+/* Checks how the number of samples decides the number of folds and whether nets
+ * are tried. A tenth of the samples is held out. The nets train for few epochs,
+ * because mostly the counts matter. In the one case with high noise, the kinds
+ * of models have nearly equal errors, so the chosen kind is checked, too. */
+static void test_counts(void)
+{
+    static const struct {
+        size_t n_samples, n_known;
+        unsigned n_folds, n_kinds, epochs;
+        double noise;
+    } cases[] = {
+        {110, 99, 10, 1, 1, 0.03}, /* fewer than 100 known: no nets */
+        {112, 101, 10, 3, 4, 0.4}, /* 10 folds at most */
+        {370, 333, 5, 3, 1,
+         0.03}, /* 5 folds train on about 2,000 samples in all, but not 6 */
+        {556, 501, 1, 3, 1, 0.03}, /* more than 500 known: one fold */
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        struct arena arena = {0};
+        const struct sample *samples =
+            few_samples('B', cases[c].n_samples, cases[c].noise, 1, &arena);
+        struct train_options options;
+        struct model model;
+        struct err err = {0};
+        size_t n_known = 0;
+
+        for (size_t i = 0; i < cases[c].n_samples; i++)
+            n_known += sample_split(&samples[i]) != SPLIT_HELD_OUT;
+        is_i64((int64_t)n_known, (int64_t)cases[c].n_known, "samples known");
+        train_options_init(&options);
+        options.epochs = cases[c].epochs;
+        if (ok(!train_choose(&model, samples, cases[c].n_samples, &options,
+                             &arena, &err),
+               "chosen%s", err.msg)) {
+            is_i64((int64_t)model.training.n_folds, cases[c].n_folds, "folds");
+            is_i64((int64_t)model.choice.n, cases[c].n_kinds, "kinds tried");
+            check_kind(&model);
+        }
+        arena_release(&arena);
+    }
+}
+
+int main(void)
+{
+    struct err err = {0};
+
+    if (gemm_init(&err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    test_corrected('A');
+    test_corrected('B');
+    test_counts();
+    return tap_done();
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* The training net against plain double precision: outputs, the gradient of
+ * every layer against central differences, and the steps of Adam. */
+#include "costmodel/formulas/mlp.h"
+
+#include "costmodel/learning/gemm.h"
+#include "costmodel/learning/mlp_train.h"
+#include "tests/rng_normal.h"
+#include "tests/tap.h"
+
+#define MAX_WIDTH 16
+
+static uint32_t first[] = {0, 3, 6, 7};
+enum { N_SAMPLES = 3, N_ROWS = 7, N_TOTALS = 3 };
+static float weights[] = {0.5F, 1, 2, 0.25F, 0.75F, 1.5F, 0};
+static float ones[] = {1, 1, 1, 1, 1, 1, 1};
+
+struct fixture {
+    struct arena arena;
+    struct mlp mlp;
+    struct mlp_batch batch;
+    float *x;
+    float d_y[N_SAMPLES];
+    float totals[N_SAMPLES * N_TOTALS];
+};
+
+/* Sets up the published net, or one with a weighted sum and additional
+ * totals. */
+static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
+{
+    const struct mlp_shape shape = {5, 9, 4, 6, has_totals ? N_TOTALS : 0};
+    struct rng rng;
+
+    rng_init(&rng, seed, 0);
+    mlp_init(&f->mlp, &shape, &f->arena);
+    mlp_randomise(&f->mlp, &rng);
+    f->x = ARENA_NEW(&f->arena, float, N_ROWS *shape.n_features);
+    for (size_t i = 0; i < N_ROWS * shape.n_features; i++)
+        f->x[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        f->d_y[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < N_SAMPLES * N_TOTALS; i++)
+        f->totals[i] = (float)rng_normal(&rng);
+    f->batch = (struct mlp_batch){
+        N_SAMPLES, N_ROWS, f->x, first, has_totals ? weights : ones, f->totals};
+}
+
+static void layer(double *out, const double *in, const double *weight,
+                  const double *bias, size_t n_out, size_t n_in, int relu)
+{
+    for (size_t o = 0; o < n_out; o++) {
+        out[o] = bias[o];
+        for (size_t i = 0; i < n_in; i++)
+            out[o] += weight[o * n_in + i] * in[i];
+        if (relu && out[o] < 0)
+            out[o] = 0;
+    }
+}
+
+/* Evaluates the net in double precision; params are in the order of the
+ * block. */
+static void forward(const struct fixture *f, const double *params, double *y)
+{
+    const struct mlp_shape *s = &f->mlp.shape;
+    const double *w1 = params, *b1 = w1 + s->n_hidden * s->n_features;
+    const double *w2 = b1 + s->n_hidden, *b2 = w2 + s->n_embed * s->n_hidden;
+    const size_t n_in = s->n_embed + s->n_totals;
+    const double *w3 = b2 + s->n_embed, *b3 = w3 + s->n_head * n_in;
+    const double *w4 = b3 + s->n_head, *b4 = w4 + s->n_head;
+
+    for (size_t i = 0; i < N_SAMPLES; i++) {
+        double sum[MAX_WIDTH] = {0}, h[MAX_WIDTH];
+
+        for (size_t j = first[i]; j < first[i + 1]; j++) {
+            double in[MAX_WIDTH], e[MAX_WIDTH];
+
+            for (size_t k = 0; k < s->n_features; k++)
+                in[k] = (double)f->x[j * s->n_features + k];
+            layer(h, in, w1, b1, s->n_hidden, s->n_features, 1);
+            layer(e, h, w2, b2, s->n_embed, s->n_hidden, 1);
+            for (size_t k = 0; k < s->n_embed; k++)
+                sum[k] += (double)f->batch.weight[j] * e[k];
+        }
+        for (size_t k = 0; k < s->n_totals; k++)
+            sum[s->n_embed + k] = (double)f->totals[i * s->n_totals + k];
+        layer(h, sum, w3, b3, s->n_head, n_in, 1);
+        layer(&y[i], h, w4, b4, 1, s->n_head, 0);
+    }
+}
+
+static double loss(const struct fixture *f, const double *params)
+{
+    double y[N_SAMPLES], sum = 0;
+
+    forward(f, params, y);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        sum += (double)f->d_y[i] * y[i];
+    return sum;
+}
+
+static void test_gradients(uint64_t seed, bool has_totals)
+{
+    static const char *const layers[] = {"w1", "b1", "w2", "b2",
+                                         "w3", "b3", "w4", "b4"};
+    struct fixture f = {0};
+    struct mlp grad;
+    struct mlp_work work;
+    double want[N_SAMPLES], *params;
+    const float *begins[9] = {NULL};
+
+    set_up(&f, seed, has_totals);
+    mlp_init(&grad, &f.mlp.shape, &f.arena);
+    mlp_work_init(&work, &f.mlp, N_ROWS, N_SAMPLES, &f.arena);
+    mlp_forward(&f.mlp, &f.batch, &work);
+    memcpy(work.d_out[3], f.d_y, sizeof(f.d_y));
+    mlp_backward(&f.mlp, &f.batch, &work, &grad);
+    params = ARENA_NEW(&f.arena, double, f.mlp.n_params);
+    for (size_t i = 0; i < f.mlp.n_params; i++)
+        params[i] = (double)f.mlp.params[i];
+    forward(&f, params, want);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        is_near((double)work.out[3][i], want[i], 1e-5,
+                "output as in double precision");
+    for (size_t k = 0; k < MLP_LAYERS; k++) {
+        begins[2 * k] = grad.layers[k].weight;
+        begins[2 * k + 1] = grad.layers[k].bias;
+    }
+    begins[8] = grad.params + grad.n_params;
+    for (size_t k = 0; k < 8; k++) {
+        double worst = 0, largest = 0;
+
+        for (const float *g = begins[k]; g < begins[k + 1]; g++) {
+            const size_t at = (size_t)(g - grad.params);
+            const double kept = params[at], step = 1e-6;
+            double up, down;
+
+            params[at] = kept + step;
+            up = loss(&f, params);
+            params[at] = kept - step;
+            down = loss(&f, params);
+            params[at] = kept;
+            worst =
+                tap_worst(worst, fabs((up - down) / (2 * step) - (double)*g));
+            largest = fmax(largest, fabs((double)*g));
+        }
+        ok(worst < 1e-5 * (1 + largest) && largest > 0,
+           "gradient of %s: off by %.1e at most, largest %.2f", layers[k],
+           worst, largest);
+    }
+    arena_release(&f.arena);
+}
+
+/* gemm in plain C, with sums in double precision. */
+static void plain_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
+                       size_t k, const float *a, const float *b, float *c)
+{
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            double sum = 0;
+
+            for (size_t l = 0; l < k; l++) {
+                double x = (double)(transpose_a ? a[l * m + i] : a[i * k + l]);
+
+                x *= (double)(transpose_b ? b[j * k + l] : b[l * n + j]);
+                sum += x;
+            }
+            c[i * n + j] = (float)sum;
+        }
+}
+
+static void test_gemm(void)
+{
+    enum { M = 37, N = 21, K = 53 };
+    static float a[M * K], b[N * K], c[M * N], want[M * N];
+    struct rng rng;
+
+    rng_init(&rng, 5, 0);
+    for (size_t i = 0; i < M * K; i++)
+        a[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < N * K; i++)
+        b[i] = (float)rng_normal(&rng);
+    for (unsigned op = 0; op < 4; op++) {
+        double worst = 0;
+
+        for (size_t i = 0; i < M * N; i++)
+            c[i] = want[i] = NAN; /* gemm must not read the old values */
+        gemm(op & 1, op & 2, M, N, K, a, b, c);
+        plain_gemm(op & 1, op & 2, M, N, K, a, b, want);
+        for (size_t i = 0; i < M * N; i++)
+            worst = tap_worst(worst, fabs((double)(c[i] - want[i])) /
+                                         (1 + fabs((double)want[i])));
+        ok(worst < 1e-5, "gemm %s%s: off by %.1e", op & 1 ? "a'" : "a",
+           op & 2 ? "b'" : "b", worst);
+    }
+}
+
+static void test_adam(void)
+{
+    struct arena arena = {0};
+    struct adam adam;
+    float x[2] = {1, -2}, grad[2];
+    double want[2] = {1, -2}, m[2] = {0}, v[2] = {0};
+
+    adam_init(&adam, 2, &arena);
+    for (int step = 1; step <= 50; step++) {
+        for (int i = 0; i < 2; i++) {
+            grad[i] = 2 * (x[i] - 3);
+            m[i] = 0.9 * m[i] + 0.1 * 2 * (want[i] - 3);
+            v[i] = 0.999 * v[i] + 0.001 * pow(2 * (want[i] - 3), 2);
+            want[i] *= 1 - 0.1 * 0.01;
+            want[i] -= 0.1 * (m[i] / (1 - pow(0.9, step))) /
+                       (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8);
+        }
+        adam_update(&adam, x, grad, 0.1, 0.01);
+    }
+    is_near((double)x[0], want[0], 1e-4, "50 steps of Adam, first parameter");
+    is_near((double)x[1], want[1], 1e-4, "50 steps of Adam, second parameter");
+    ok(fabs(want[0] - 3) < 1, "and they lead to the minimum");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct err err = {0};
+
+    ok(!gemm_init(&err), "OpenBLAS is there: %s", err.msg);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        test_gradients(seed, false);
+        test_gradients(seed, true);
+    }
+    test_gemm();
+    test_adam();
+    return tap_done();
+}
