@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/local_search.h"
 
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "core/plan_check.h"
+#include "core/plan_price.h"
 #include "search/evaluator.h"
 #include "search/moves.h"
 

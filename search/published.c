@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/plan_price.h"
 #include "search/published.h"
+#include "search/search.h"
 
 #include "base/interrupt.h"
 #include "base/ranked.h"

@@ -3,6 +3,7 @@
 
 #include "core/canonical.h"
 #include "core/ways.h"
+#include "search/assignment.h"
 
 #include <inttypes.h>
 
@@ -83,7 +84,7 @@ int space_collect(struct search_space *space, const struct problem *problem,
             continue;
         unit->tables = members;
         for (size_t j = i; j < (group ? n : i + 1); j++)
-            if (ways_share(problem, order[i], order[j])) {
+            if (tables_share_group(problem, order[i], order[j])) {
                 taken[j] = true;
                 members[unit->n_tables++] = order[j];
             }

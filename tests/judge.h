@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 #include "tests/tap.h"
 
 /* Derives the plan's shard kinds and costs and checks it; keeps its lower

@@ -5,6 +5,8 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/plan_report.h"
+#include "cli/planning.h"
+#include "core/plan_price.h"
 #include "core/what_if.h"
 #include "costmodel/models/oracle_open.h"
 #include "emit/page.h"

@@ -10,6 +10,7 @@
 #include "core/cluster.h"
 #include "core/plan_check.h"
 #include "core/plan_moves.h"
+#include "core/plan_price.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"

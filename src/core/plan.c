@@ -264,73 +264,6 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
     return is_changed;
 }
 
-static int check_finite(const struct plan *plan, const struct what_if *what_if,
-                        struct err *err)
-{
-    const struct oracle *oracle = what_if->oracle;
-
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
-        if (!isfinite(plan->devices[r].total_ms))
-            return err_input(err,
-                             "cost model '%s' gives no finite cost for GPU %u",
-                             oracle->cost.name, r);
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        double sum = plan->shard_ms[i];
-
-        for (uint32_t w = 0; w < oracle->width; w++)
-            sum += what_if->vectors[i * oracle->width + w];
-        if (!isfinite(sum))
-            return err_input(
-                err, "cost model '%s' gives no finite cost for table '%s'",
-                oracle->cost.name,
-                plan->problem.tables[plan->shards[i].table].name);
-    }
-    return 0;
-}
-
-/* Returns true if the piece belongs to a cut of the rows over all devices, or
- * to a cut over one host. In the second case, the piece before it in the same
- * cut must be on the same host. */
-static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
-{
-    const struct cluster *cluster = &plan->problem.cluster;
-    const struct shard *shard = &plan->shards[shard_idx];
-    const struct shard *before = shard_idx ? shard - 1 : shard;
-    uint32_t n_ranks = shard_row_ranks(&plan->problem, shard);
-
-    if (n_ranks == cluster->n_devices)
-        return true;
-    return n_ranks && (before->table != shard->table ||
-                       before->col_begin != shard->col_begin ||
-                       before->device / n_ranks == shard->device / n_ranks);
-}
-
-/* Checks that the oracle can price each piece. */
-static int check_pieces(const struct plan *plan, const struct oracle *oracle,
-                        struct err *err)
-{
-    const struct cluster *cluster = &plan->problem.cluster;
-
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const enum shard_kind kind = plan->shards[i].kind;
-        const char *name = plan->problem.tables[plan->shards[i].table].name;
-
-        if (!(kind & oracle->kinds))
-            return err_input(
-                err, "cost model '%s' cannot price %s shards (table '%s')",
-                oracle->cost.name, shard_kind_name(kind), name);
-        if (oracle->row_cut == ROW_CUT_RANKS && shard_cuts_rows(kind) &&
-            !is_cut_by_ranks(plan, i))
-            return err_input(
-                err,
-                "cost model '%s' prices row cuts only in equal blocks over all "
-                "%u GPUs or the %u of one %s (table '%s')",
-                oracle->cost.name, cluster->n_devices, cluster_group(cluster),
-                cluster_group_name(cluster), name);
-    }
-    return 0;
-}
-
 enum row_cut plan_row_cut(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->n_shards; i++)
@@ -369,49 +302,6 @@ uint32_t plan_fullest(const struct plan *plan)
         if (plan_used_frac(plan, r) > plan_used_frac(plan, fullest))
             fullest = r;
     return fullest;
-}
-
-static void add_up(struct plan *plan, const struct what_if *what_if)
-{
-    const int32_t floor_lane = what_if->oracle->floor_lane;
-    const double *sums = what_if->sums;
-
-    plan->n_floored = 0;
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
-        struct device_cost *device = &plan->devices[r];
-
-        device->compute_ms = what_if->compute_ms[r];
-        device->bwd_comm_ms = what_if->bwd_comm_ms[r];
-        device->fwd_comm_ms = what_if->fwd_comm_ms[r];
-        device->total_ms =
-            device->compute_ms + device->bwd_comm_ms + device->fwd_comm_ms;
-        plan->n_floored += floor_lane >= 0 && sums[floor_lane] > 0 &&
-                           device->compute_ms <= sums[floor_lane];
-        sums += what_if->oracle->width;
-    }
-}
-
-/* Fills parts_ms of each device and exposed_ms of the plan. */
-static void split_step(struct plan *plan, const struct what_if *what_if)
-{
-    const struct oracle *oracle = what_if->oracle;
-    const uint32_t n_devices = plan->problem.cluster.n_devices;
-    double(*phases_ms)[N_PHASES];
-
-    for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-        plan->exposed_ms[p] = NAN;
-        for (uint32_t r = 0; r < n_devices; r++)
-            plan->devices[r].parts_ms[p] = NAN;
-    }
-    if (!oracle->step)
-        return;
-    phases_ms = mem_alloc(n_devices, sizeof(*phases_ms));
-    oracle->ops->phases(oracle, what_if->sums, what_if->compute_ms, phases_ms);
-    for (uint32_t r = 0; r < n_devices; r++)
-        step_parts(phases_ms[r], plan->devices[r].parts_ms);
-    step_exposed(oracle->step, n_devices, (const double(*)[N_PHASES])phases_ms,
-                 plan->exposed_ms);
-    mem_free(phases_ms);
 }
 
 void plan_split(const struct plan *plan, double shares[N_SPLIT])
@@ -459,45 +349,6 @@ void plan_print_error(const struct plan *plan, struct buf *out)
 
     if (frac > 0)
         buf_printf(out, frac < 0.01 ? " +-%.1g %%" : " +-%.0f %%", 100 * frac);
-}
-
-int plan_price(struct plan *plan, const struct oracle *oracle,
-               struct arena *arena, struct err *err)
-{
-    struct what_if what_if;
-    int rc;
-
-    if (check_pieces(plan, oracle, err))
-        return -1;
-    plan->devices =
-        ARENA_NEW(arena, struct device_cost, plan->problem.cluster.n_devices);
-    plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);
-    /* initialised to price the plan without an edit */
-    what_if_init(&what_if, plan, oracle);
-    plan->total_ms = what_if_step(&what_if, &(struct edit){0});
-    plan->bound_ms = NAN;
-    oracle->ops->compute(oracle, what_if.vectors, plan->n_shards,
-                         plan->shard_ms);
-    plan_count_memory(plan);
-    add_up(plan, &what_if);
-    split_step(plan, &what_if);
-    /* A neural net may predict a negative time for a small shard. */
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
-            plan->shard_ms[i] = 0;
-    plan->cost = oracle->cost;
-    plan->cost.host_ms = oracle->step ? oracle->step->host_ms : 0;
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
-        plan->bound_ms = plan->total_ms;
-        plan->bound_term = "host";
-    }
-    if (oracle->ops->judge)
-        plan->cost.n_outside = oracle->ops->judge(
-            oracle, plan->shards, plan->n_shards, what_if.compute_ms,
-            &plan->cost.lookup_error, &plan->cost.outside, arena);
-    rc = check_finite(plan, &what_if, err);
-    what_if_release(&what_if);
-    return rc;
 }
 
 static uint64_t mix_double(double x, uint64_t hash)

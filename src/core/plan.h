@@ -123,23 +123,6 @@ void plan_count_memory(struct plan *plan);
 uint32_t plan_fullest(const struct plan *plan);
 double plan_used_frac(const struct plan *plan, uint32_t device);
 
-/*
- * Predicts the costs of the plan by the oracle, and computes the memory that
- * each device uses by the memory model of plan->problem.
- *
- * Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost. Embeds
- * each shard once, sums the vectors of the shards of each device in the
- * canonical order of tables, and applies head (core/oracle.h) once per device
- * and comm once. If the step waits for the host, bound_ms becomes the time of
- * the host. Otherwise it becomes NAN, because an earlier bound was proven for
- * other costs. Allocates devices and shard_ms in the arena.
- *
- * Returns ERR_INPUT if the oracle cannot price a shard's kind or row cut, or if
- * a cost is NaN or infinite.
- */
-int plan_price(struct plan *plan, const struct oracle *oracle,
-               struct arena *arena, struct err *err) MUST_CHECK;
-
 /* Compares two struct shard by (table, col_begin, row_begin, device), for
  * qsort. */
 int shard_compare(const void *left, const void *right);

@@ -482,6 +482,14 @@ uint32_t table_min_width(const struct problem *problem,
     return half < min_width || half % TABLE_COLUMN_STEP ? table->dim : half;
 }
 
+bool tables_share_group(const struct problem *problem, uint32_t a, uint32_t b)
+{
+    const char *group = problem->tables[a].group;
+    const char *other = problem->tables[b].group;
+
+    return a == b || (group && other && !strcmp(group, other));
+}
+
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device)
 {

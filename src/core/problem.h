@@ -313,6 +313,10 @@ uint32_t table_least_width(const struct problem *problem,
 uint32_t table_min_width(const struct problem *problem,
                          const struct table *table);
 
+/* Returns true if tables a and b must be placed together: a and b are the same
+ * table, or they are in the same group. */
+bool tables_share_group(const struct problem *problem, uint32_t a, uint32_t b);
+
 /* Returns a shard on `device` that is the whole table. */
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device);

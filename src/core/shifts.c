@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 
 #define N_GPUS_TRIED 32u
 #define N_GPUS_SWAPPED 8u
@@ -78,7 +79,7 @@ static void judge(const struct shift_finder *finder, struct shift *shift)
     size_t gone[2];
     const struct edit edit = edit_of(shift, now, gone, come);
 
-    if (!what_if_apply(&plan, finder->what_if, &edit, finder->arena, &err) &&
+    if (!plan_price_edit(&plan, finder->what_if, &edit, finder->arena, &err) &&
         !plan_check(&plan, &err))
         shift->total_ms = plan.total_ms;
     arena_rewind(finder->arena, mark);

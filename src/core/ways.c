@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +67,8 @@ static void add_way(struct way_finder *finder, const char *name,
     if (ways->n == MAX_WAYS)
         return;
     finder->tried |= edit.come->kind;
-    if (!what_if_apply(&way.plan, finder->what_if, &edit, finder->arena,
-                       &err)) {
+    if (!plan_price_edit(&way.plan, finder->what_if, &edit, finder->arena,
+                         &err)) {
         if (is_same_set(&way.plan, finder->what_if->plan))
             return;
         way.total_ms = way.plan.total_ms;
@@ -407,14 +408,6 @@ static void tell_untried(struct way_finder *finder)
     }
 }
 
-bool ways_share(const struct problem *problem, uint32_t a, uint32_t b)
-{
-    const char *group = problem->tables[a].group;
-    const char *other = problem->tables[b].group;
-
-    return a == b || (group && other && !strcmp(group, other));
-}
-
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena)
 {
@@ -431,10 +424,10 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
 
     *ways = (struct ways){.table = table};
     for (uint32_t t = 0; t < problem->n_tables; t++)
-        if (ways_share(problem, table, t))
+        if (tables_share_group(problem, table, t))
             finder.whole[finder.n_tables++] = shard_whole(problem, t, 0);
     for (size_t i = 0; i < plan->n_shards; i++)
-        if (ways_share(problem, table, plan->shards[i].table))
+        if (tables_share_group(problem, table, plan->shards[i].table))
             finder.gone[finder.n_gone++] = i;
     finder.now = plan->shards[finder.gone[0]].kind;
     without = cut(&finder, NULL, 0);

@@ -51,9 +51,6 @@ struct ways {
  */
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena);
-/* Returns true if tables a and b must be placed together: a and b are the same
- * table, or they are in the same group. */
-bool ways_share(const struct problem *problem, uint32_t a, uint32_t b);
 /* Returns the cheapest way that is allowed, or NULL if no way is allowed. */
 const struct way *ways_best(const struct ways *ways);
 

@@ -180,25 +180,3 @@ bool what_if_fits(struct what_if *what_if, const struct edit *edit)
     }
     return fits;
 }
-
-int what_if_apply(struct plan *out, const struct what_if *what_if,
-                  const struct edit *edit, struct arena *arena, struct err *err)
-{
-    const struct plan *plan = what_if->plan;
-    bool *is_gone = mem_alloc(plan->n_shards, sizeof(*is_gone));
-
-    for (size_t i = 0; i < edit->n_gone; i++)
-        is_gone[edit->gone[i]] = true;
-    *out = *plan;
-    out->shard_ms = NULL;
-    out->n_shards = 0;
-    out->shards = ARENA_NEW(arena, struct shard, plan->n_shards + edit->n_come);
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (!is_gone[i])
-            out->shards[out->n_shards++] = plan->shards[i];
-    for (size_t i = 0; i < edit->n_come; i++)
-        out->shards[out->n_shards++] = edit->come[i];
-    mem_free(is_gone);
-    plan_derive_kinds(out);
-    return plan_price(out, what_if->oracle, arena, err);
-}

@@ -6,9 +6,9 @@
 
 /* The price of a plan after some of its shards are replaced. An edit removes
  * shards and adds shards. what_if_step prices an edit in O(R) time and one call
- * of the oracle's comm, fast enough to rank thousands of edits. what_if_apply
- * makes a complete, priced plan with the edit. The step times of both functions
- * agree except for rounding. */
+ * of the oracle's comm, fast enough to rank thousands of edits. plan_price_edit
+ * (core/plan_price.h) makes a complete, priced plan with the edit. The step
+ * times of both functions agree except for rounding. */
 
 struct edit {
     /* [n_gone]: shards to remove, as indices into the plan's shards */
@@ -53,12 +53,5 @@ const double *what_if_without(const struct plan *plan,
 /* Returns true if each GPU that gets a shard by the edit has enough memory for
  * it. Takes O(n_gone + n_come) time. */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit);
-
-/* Fills *out with the plan after this edit, in the arena. Sets the kinds of the
- * shards and prices the plan, but does not check it by plan_check. Returns
- * ERR_INPUT if plan_price returns ERR_INPUT. */
-int what_if_apply(struct plan *out, const struct what_if *what_if,
-                  const struct edit *edit, struct arena *arena,
-                  struct err *err) MUST_CHECK;
 
 #endif

@@ -537,7 +537,7 @@ static json_t *json_shards(const struct way *way, const struct plan *now,
     for (size_t i = 0; i < way->plan.n_shards; i++) {
         const struct shard *shard = &way->plan.shards[i];
 
-        if (ways_share(&now->problem, table, shard->table))
+        if (tables_share_group(&now->problem, table, shard->table))
             json_array_append_new(list, shard_to_json(shard));
     }
     return list;

@@ -24,6 +24,7 @@
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
 #include <math.h>
+#include "core/plan_price.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
 #include "search/search.h"
 #define DRAWN_SEED 1300 /* seed of the lists */

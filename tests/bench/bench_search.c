@@ -24,7 +24,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
-#include "search/finish.h"
+#include "core/plan_price.h"
 #include "search/search.h"
 #define REPEATS 3
 #define RELABELLINGS 100

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "base/stats.h"
+#include "core/plan_price.h"
 #include "costmodel/learning/choose.h"
 #include "costmodel/learning/evaluate.h"
 #include "costmodel/learning/gemm.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/modelfile/model_file.h"
 #include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "search/search.h"
 #include "tests/few_gpus.h"
 #include "tests/golden_train.h"

@@ -4,7 +4,9 @@
  * report. The report prints three decimals of the costs and of the lookups and
  * outputs per sample they depend on. A cost must lie in the range that this
  * rounding allows. */
+#include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "io/plan_json.h"
 #include "io/plan_json_write.h"
 #include "io/tables_io.h"

@@ -3,7 +3,9 @@
  * compared with the answers of TorchRec's and HugeCTR's own code. */
 #include "base/file.h"
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "io/tables_io.h"
 #include "search/planners.h"
 #include "tests/tap.h"

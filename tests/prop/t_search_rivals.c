@@ -2,6 +2,7 @@
 /* For any list, cost model, shard kinds and hosts, the full search's plan costs
  * no more than that of any other planner, even with little effort. No plan is
  * below the bound. */
+#include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
 #include "search/planners.h"

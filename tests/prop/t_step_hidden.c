@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan.h"
+#include "core/plan_price.h"
 #include "costmodel/formulas/comm_model.h"
 #include "costmodel/models/oracle_open.h"
+#include "costmodel/models/oracles.h"
 #include "io/tables_io.h"
 #include "tests/tap.h"
 

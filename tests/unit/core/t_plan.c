@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "core/cluster.h"
+#include "core/plan_price.h"
 #include "tests/tap.h"
 
 /* A cost model of two lanes: lookups x width, and a floor. */

@@ -2,6 +2,7 @@
 #include "core/shifts.h"
 
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 #include "tests/unit/core/what_if_fixture.h"
 
 #define MAX_GAINING 512

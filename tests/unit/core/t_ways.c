@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -160,7 +161,7 @@ static struct spot try_out(struct scene *scene, const struct edit *edit)
     struct plan plan;
     struct err err = {0};
 
-    if (what_if_apply(&plan, &scene->what_if, edit, &scene->arena, &err))
+    if (plan_price_edit(&plan, &scene->what_if, edit, &scene->arena, &err))
         ok(0, "tried out: %s", err.msg);
     spot.total_ms = plan.total_ms;
     spot.fits = !plan_check(&plan, &err);
@@ -209,7 +210,8 @@ static size_t shards_of(const struct scene *scene, uint32_t table, size_t *gone)
     size_t n = 0;
 
     for (size_t i = 0; i < scene->plan.n_shards; i++)
-        if (ways_share(&scene->problem, table, scene->plan.shards[i].table))
+        if (tables_share_group(&scene->problem, table,
+                               scene->plan.shards[i].table))
             gone[n++] = i;
     return n;
 }
@@ -230,7 +232,7 @@ static void check_whole(struct scene *scene, const struct ways *ways,
         if (now->kind == SHARD_TABLE && now->device == r)
             continue;
         for (uint32_t t = 0; t < N_TABLES; t++)
-            if (ways_share(&scene->problem, table, t))
+            if (tables_share_group(&scene->problem, table, t))
                 come[n_come++] = shard_whole(&scene->problem, t, r);
         spots[n] = try_out(scene, &(struct edit){gone, n_gone, come, n_come});
         spots[n++].order = r;
@@ -474,11 +476,11 @@ static void check_each(struct scene *scene, const struct ways *ways,
         tally->n_wrong += !is_well_named(way, table);
         tally->n_wrong += is_same(&plan, &scene->plan);
         for (size_t k = 0; k < plan.n_shards; k++)
-            n_others +=
-                !ways_share(&scene->problem, table, plan.shards[k].table);
+            n_others += !tables_share_group(&scene->problem, table,
+                                            plan.shards[k].table);
         for (size_t k = 0; k < scene->plan.n_shards; k++)
-            n_others -= !ways_share(&scene->problem, table,
-                                    scene->plan.shards[k].table);
+            n_others -= !tables_share_group(&scene->problem, table,
+                                            scene->plan.shards[k].table);
         tally->n_wrong += n_others != 0;
     }
 }

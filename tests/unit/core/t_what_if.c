@@ -2,6 +2,7 @@
 #include "core/what_if.h"
 
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 #include "tests/unit/core/what_if_fixture.h"
 
 /* Returns a random edit of a plan: a table becomes whole, replicated, or split
@@ -86,7 +87,7 @@ static void check_random(void)
         what_if_init(&what_if, &fixture.plan, &fixture.oracle);
         edit = random_edit(&fixture.plan, &rng, &arena);
         step_ms = what_if_step(&what_if, &edit);
-        if (what_if_apply(&edited, &what_if, &edit, &arena, &err))
+        if (plan_price_edit(&edited, &what_if, &edit, &arena, &err))
             n_wrong++;
         n_far += fabs(step_ms - edited.total_ms) > 1e-9 * step_ms;
         if (is_legal(&fixture.plan)) {
@@ -96,7 +97,7 @@ static void check_random(void)
         }
         n_wrong += !fits_exactly(&fixture, &edit, &edited);
         edit.n_come = 0;
-        n_wrong += what_if_apply(&edited, &what_if, &edit, &arena, &err) != 0;
+        n_wrong += plan_price_edit(&edited, &what_if, &edit, &arena, &err) != 0;
         without_ms = what_if_without(&fixture.plan, &fixture.oracle, &arena);
         table = fixture.plan.shards[edit.gone[0]].table;
         n_far += fabs(without_ms[table] - edited.total_ms) > 1e-9 * step_ms;

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "core/plan.h"
+#include "core/plan_price.h"
 #include "tests/tap.h"
 
 #define N_TABLES 5u

@@ -5,6 +5,7 @@
 /* A cost model that is easily checked by hand, plans priced with it, and their
  * explanations. Include in one file only. */
 
+#include "core/plan_price.h"
 #include "emit/explain.h"
 #include "tests/unit/emit/fixture.h"
 

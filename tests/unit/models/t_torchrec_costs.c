@@ -2,6 +2,7 @@
 #include "costmodel/models/oracle_open.h"
 
 #include "core/plan.h"
+#include "core/plan_price.h"
 #include "tests/tap.h"
 
 /* Batch size of 2^20 samples, so that a byte per sample makes one MiB. */

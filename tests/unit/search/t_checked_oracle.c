@@ -2,6 +2,7 @@
 /* A cost model that answers correctly until one call, whose answer is NaN or
  * infinity. Any of its functions may give the wrong answer, at any call. No
  * search may turn such an answer into a plan. */
+#include "core/plan_price.h"
 #include "search/checked_oracle.h"
 #include "search/search.h"
 #include "tests/tap.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/space_init.h"
 
+#include "core/plan_price.h"
+#include "search/search_space.h"
 #include "search/temper.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

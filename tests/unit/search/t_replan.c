@@ -2,6 +2,7 @@
 #include "search/migration.h"
 
 #include "core/plan_moves.h"
+#include "core/plan_price.h"
 #include "search/front.h"
 #include "search/search.h"
 #include "tests/judge.h"
