@@ -113,12 +113,13 @@ MPI_INCLUDES = $(patsubst -I%,-isystem %,$(filter -I%,$(MPI_FLAGS)))
 # Rooms are the layers of the program, one folder each. The lowest comes first;
 # the rooms of SIBLINGS are on the same level, except that those of COSTMODEL
 # are layers, the lowest last, because a linker needs them in this order. A file
-# may include headers of its own room and of lower rooms. LIBS_ROOM lists the
-# libraries that a room calls.
+# may include headers of its own room and of lower rooms. Of the siblings,
+# `explain` includes only search and emit. LIBS_ROOM lists the libraries that a
+# room calls.
 LOWER     = base core device
 COSTMODEL = learning models modelfile formulas
 SIBLINGS  = io emit exec $(COSTMODEL) search microbench
-ROOMS     = $(LOWER) $(SIBLINGS) cli
+ROOMS     = $(LOWER) $(SIBLINGS) explain cli
 
 DIR_base       = src/base
 DIR_core       = src/core
@@ -132,6 +133,7 @@ DIR_models     = costmodel/models
 DIR_learning   = costmodel/learning
 DIR_search     = search
 DIR_microbench = microbench
+DIR_explain    = src/explain
 DIR_cli        = src/cli
 
 linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) \
@@ -187,7 +189,7 @@ neuroshard: $(O)/neuroshard
 # The program finds its data in the folder data/ next to itself.
 $(O)/neuroshard: $(O)/src/cli/main.o $(O)/build_id.o \
     $(if $(filter debug asan,$(CONFIG)),$(ASSIGNMENT_CHECK)) \
-    $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
+    $(call archives,cli explain $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
 	@echo "  LD   $@"
 	@ln -sfnr data $(@D)/data
 	$(Q)$(LINK) $(foreach r,$(SIBLINGS) $(LOWER),$(LIBS_$(r)))
@@ -285,7 +287,8 @@ upto_device    = device core base
 upto_modelfile = modelfile formulas device core base
 upto_models    = models modelfile formulas device core base
 upto_learning  = $(COSTMODEL) device core base
-upto_cli       = cli $(SIBLINGS) device core base
+upto_explain   = explain search emit device core base
+upto_cli       = cli explain $(SIBLINGS) device core base
 upto        = $(or $(upto_$(1)),$(1) device core base)
 room_of     = $(word 3,$(subst /, ,$(1)))
 # A fuzz target is a test that replays its corpus, unless libFuzzer runs it.
@@ -301,7 +304,7 @@ $(foreach t,$(UNIT_TESTS:.c=),$(eval $(call TEST_RULE,$(t),$(call \
     upto,$(call room_of,$(t))))))
 # All other tests are linked with everything but the command line.
 $(foreach t,$(PROP_TESTS:.c=) $(BENCHES:.c=) $(FUZZ_TESTS:.c=),$(eval $(call \
-    TEST_RULE,$(t),$(SIBLINGS) device core base)))
+    TEST_RULE,$(t),explain $(SIBLINGS) device core base)))
 
 ifeq ($(CONFIG),fuzz)
 $(call programs,$(FUZZ_TESTS)): private LDFLAGS += -fsanitize=fuzzer

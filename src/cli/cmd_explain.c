@@ -5,7 +5,7 @@
 #include "core/cluster.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
-#include "emit/explain.h"
+#include "explain/explain.h"
 #include "search/search.h"
 
 #include <string.h>

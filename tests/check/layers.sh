@@ -6,7 +6,7 @@
 # are at the top.
 set -eu
 
-rooms="src/base src/core src/device src/io src/emit src/exec src/cli
+rooms="src/base src/core src/device src/io src/emit src/exec src/explain src/cli
 costmodel/formulas costmodel/modelfile costmodel/models costmodel/learning
 search microbench"
 top=".ci .clang-format .clang-tidy .gitignore CHANGES.md CONTRIBUTING.md LICENSE
@@ -22,7 +22,11 @@ allowed()
     costmodel/modelfile) echo "$(allowed costmodel/formulas) $1" ;;
     costmodel/models) echo "$(allowed costmodel/modelfile) $1" ;;
     costmodel/learning) echo "$(allowed costmodel/models) $1" ;;
-    cli) echo "$(allowed costmodel/learning) io emit exec search microbench $1" ;;
+    explain) echo base core search emit explain ;;
+    cli)
+        echo "$(allowed costmodel/learning) io emit exec search microbench" \
+            explain cli
+        ;;
     *) echo "base core device $1" ;;
     esac
 }

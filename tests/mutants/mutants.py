@@ -45,6 +45,7 @@ FOLDERS = {
     "io": ["src/io"],
     "exec": ["src/exec"],
     "emit": ["src/emit"],
+    "explain": ["src/explain"],
 }
 RULES = ["universal.rules", "c_like.rules", "c.rules"]
 # Lines that only release resources are skipped: only the sanitizers would

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/shifts.h"
+#include "explain/shifts.h"
 
 #include "base/ranked.h"
 #include "core/plan_check.h"

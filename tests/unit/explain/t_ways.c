@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compares the ways to place a table with all possible places, on random
  * plans. */
-#include "core/ways.h"
+#include "explain/ways.h"
 
 #include "base/text.h"
 #include "core/cluster.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/unit/emit/explain_fixture.h"
+#include "tests/unit/explain/explain_fixture.h"
 
 #include <stdlib.h>
 

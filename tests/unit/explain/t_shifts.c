@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/shifts.h"
+#include "explain/shifts.h"
 
 #include "core/plan_check.h"
 #include "core/plan_price.h"

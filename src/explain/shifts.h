@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_CORE_SHIFTS_H
-#define NEUROSHARD_CORE_SHIFTS_H
+#ifndef NEUROSHARD_EXPLAIN_SHIFTS_H
+#define NEUROSHARD_EXPLAIN_SHIFTS_H
 
 #include "core/what_if.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_TESTS_UNIT_EMIT_EXPLAIN_FIXTURE_H
-#define NEUROSHARD_TESTS_UNIT_EMIT_EXPLAIN_FIXTURE_H
+#ifndef NEUROSHARD_TESTS_UNIT_EXPLAIN_EXPLAIN_FIXTURE_H
+#define NEUROSHARD_TESTS_UNIT_EXPLAIN_EXPLAIN_FIXTURE_H
 
 /* A cost model that is easily checked by hand, plans priced with it, and their
  * explanations. Include in one file only. */
 
 #include "core/plan_price.h"
-#include "emit/explain.h"
+#include "explain/explain.h"
 #include "tests/unit/emit/fixture.h"
 
 /* Computing takes 1 ms per column and lookup of a sample; sending takes 0.1 ms

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "emit/explain.h"
+#include "explain/explain.h"
 
 #include "base/figures.h"
 #include "base/ranked.h"
 #include "base/text.h"
-#include "core/ways.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
+#include "emit/report.h"
 #include "emit/report_figures.h"
 #include "emit/report_parts.h"
+#include "explain/ways.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

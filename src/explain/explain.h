@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_EMIT_EXPLAIN_H
-#define NEUROSHARD_EMIT_EXPLAIN_H
+#ifndef NEUROSHARD_EXPLAIN_EXPLAIN_H
+#define NEUROSHARD_EXPLAIN_EXPLAIN_H
 
 #include "base/json.h"
-#include "core/shifts.h"
+#include "explain/shifts.h"
 
 /*
  * The two answers of `explain`, each as a text report and as JSON:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Complete texts of explanations: errors, pieces that cost little, memory, and
  * plans that a new search would find. */
-#include "tests/unit/emit/explain_fixture.h"
+#include "tests/unit/explain/explain_fixture.h"
 
 static void same(const char *got, const char *want, const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/ways.h"
+#include "explain/ways.h"
 
 #include "base/ranked.h"
 #include "base/text.h"
