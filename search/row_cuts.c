@@ -143,6 +143,7 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
     if (n_full < 2)
         return;
     cut.n_blocks = n_blocks;
+    cut.n_ways = n_ways;
     cut.n_ranges = n_ranges;
     cut.fills_host = fills_host;
     if (fills_host && has_empty && n_ranges == 1 &&

@@ -84,6 +84,9 @@ struct sharding {
     uint32_t type, last, n_last; /* n_last: number of pieces of type `last` */
     const uint8_t *types_of_blocks; /* [n_blocks]: type of each block, counted
                              from `part`; NULL: each block has its own type */
+    uint32_t n_ways;     /* number of devices over which the rows are cut; there
+                            may be fewer blocks; 0 if the rows are not cut, or
+                            if they are blocks of the current plan */
     bool fills_host;     /* row block b is placed on device b of one host */
     uint64_t peak_bytes; /* bytes of the largest piece */
     double bytes;        /* bytes of all pieces; for row blocks a lower bound,

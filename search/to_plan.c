@@ -111,18 +111,16 @@ static void sort_pieces(struct change *pieces, uint32_t n,
     mem_free(placed);
 }
 
-/* Writes the n pieces of a unit as n shards of one of its tables. An assignment
- * stores the widths of pieces but not their columns. Only this function assigns
- * column numbers, in the order of the pieces. */
-static void place_shards(struct shard *out, const struct search_space *space,
-                         uint32_t table, const struct change *pieces,
-                         uint32_t n)
+/* An assignment stores the widths of pieces but not their columns. Only this
+ * function assigns column numbers. */
+void pieces_to_shards(struct shard *shards, const struct search_space *space,
+                      uint32_t table, const struct change *pieces, uint32_t n)
 {
     uint32_t col = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct piece_type *type = &space->types[pieces[i].type];
-        struct shard *shard = &out[i];
+        struct shard *shard = &shards[i];
 
         *shard = shard_whole(space->problem, table, pieces[i].device);
         shard->kind = type->kind;
@@ -164,8 +162,8 @@ void snapshot_to_plan(const struct snapshot *snapshot,
         if (space->current && space->types[pieces->type].kind == SHARD_COLUMN)
             current_order(space, unit->tables[0], pieces, end - begin);
         for (uint32_t k = 0; k < unit->n_tables; k++) {
-            place_shards(plan->shards + plan->n_shards, space, unit->tables[k],
-                         pieces, end - begin);
+            pieces_to_shards(plan->shards + plan->n_shards, space,
+                             unit->tables[k], pieces, end - begin);
             plan->n_shards += end - begin;
         }
     }

@@ -10,6 +10,11 @@
  * widths and devices of its column pieces but not their columns, which are
  * chosen here. */
 
+/* Writes the n pieces of a unit as shards[n] of one of its tables. Columns are
+ * given to column pieces in the order of the pieces. `table` is an index into
+ * the tables of the problem. */
+void pieces_to_shards(struct shard *shards, const struct search_space *space,
+                      uint32_t table, const struct change *pieces, uint32_t n);
 /* Writes the pieces of the snapshot as shards of the plan, which live in the
  * arena. Columns of a table are given to its pieces in order, the widest piece
  * first. In re-planning the pieces get their columns such that few columns move

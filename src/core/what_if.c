@@ -40,18 +40,22 @@ static void sum_up(struct what_if *what_if)
     mem_free(order);
 }
 
-/* Returns true if two shards are the same piece of a table. Ignores their
- * devices. */
-static bool are_same_piece(const struct shard *a, const struct shard *b)
+/* Returns true if two shards are the same piece of a table and have equal
+ * embeddings. The device matters only to row blocks. */
+static bool are_same_piece(const struct problem *problem, const struct shard *a,
+                           const struct shard *b)
 {
     return a->table == b->table && a->kind == b->kind &&
            a->row_begin == b->row_begin && a->row_end == b->row_end &&
-           a->col_begin == b->col_begin && a->col_end == b->col_end;
+           a->col_begin == b->col_begin && a->col_end == b->col_end &&
+           (!shard_cuts_rows(a->kind) ||
+            shard_row_ranks(problem, a) == shard_row_ranks(problem, b));
 }
 
-static bool begins_run(const struct shard *shards, size_t i)
+static bool begins_run(const struct oracle *oracle, const struct shard *shards,
+                       size_t i)
 {
-    return !i || !are_same_piece(&shards[i - 1], &shards[i]);
+    return !i || !are_same_piece(oracle->problem, &shards[i - 1], &shards[i]);
 }
 
 /* Fills vectors[n][width] with the embeddings of n shards. Embeds a run of
@@ -64,18 +68,18 @@ static void embed(const struct oracle *oracle, const struct shard *shards,
     size_t n_runs = 0;
 
     for (size_t i = 0; i < n; i++)
-        n_runs += begins_run(shards, i);
+        n_runs += begins_run(oracle, shards, i);
     first = mem_alloc(n_runs, sizeof(*first));
     n_runs = 0;
     for (size_t i = 0; i < n; i++)
-        if (begins_run(shards, i))
+        if (begins_run(oracle, shards, i))
             first[n_runs++] = shards[i];
     oracle->ops->embed(oracle, first, n_runs, vectors);
     mem_free(first);
     for (size_t i = n; i > n_runs; i--) {
         memcpy(vectors + (i - 1) * width, vectors + (n_runs - 1) * width,
                width * sizeof(*vectors));
-        n_runs -= begins_run(shards, i - 1);
+        n_runs -= begins_run(oracle, shards, i - 1);
     }
 }
 
@@ -120,7 +124,7 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
                width * sizeof(*vectors));
     }
     oracle_add_shards(oracle, gone, vectors, n_gone, -1, what_if->step_sums);
-    oracle->ops->embed(oracle, edit->come, edit->n_come, vectors);
+    embed(oracle, edit->come, edit->n_come, vectors);
     oracle_add_shards(oracle, edit->come, vectors, edit->n_come, 1,
                       what_if->step_sums);
     mem_free(vectors);

@@ -6,7 +6,9 @@
 #include "core/cluster.h"
 #include "core/plan_check.h"
 #include "core/plan_price.h"
+#include "explain/choices.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +25,16 @@
 #define N_LISTED 4u
 
 /* State of the search for ways to place a table, or all tables of its group.
- * The members `whole` to `now` describe these tables and their shards in the
- * given plan. */
+ * The members `gone` to `now` describe the shards of these tables in the given
+ * plan. */
 struct way_finder {
     struct ways *ways;
     struct what_if *what_if;
     const struct problem *problem;
     struct arena *arena;
-    struct shard *whole; /* [n_tables]: each of the tables as one whole piece */
-    size_t n_tables;
-    /* [n_gone]: shards of the tables in the given plan, as indices into
-     * plan->shards */
+    struct choices choices; /* shardings of the tables */
+    bool is_group;          /* there are several tables */
+    /* [n_gone]: shards of the tables, as indices into plan->shards */
     size_t *gone;
     size_t n_gone;
     enum shard_kind now; /* kind of the shards in the given plan */
@@ -42,15 +43,19 @@ struct way_finder {
 
 /* --- pricing a way --- */
 
-static bool is_same_set(const struct plan *a, const struct plan *b)
+/* Returns true if the edit removes and adds the same shards. Both are in the
+ * order of shard_compare. */
+static bool changes_nothing(const struct way_finder *finder,
+                            const struct edit *edit)
 {
-    bool is_same = a->n_shards == b->n_shards;
+    bool is_same = edit->n_gone == edit->n_come;
 
-    for (size_t i = 0; is_same && i < a->n_shards; i++) {
-        const struct shard *p = &a->shards[i], *q = &b->shards[i];
+    for (size_t i = 0; is_same && i < edit->n_come; i++) {
+        const struct shard *old = &finder->what_if->plan->shards[edit->gone[i]];
+        const struct shard *new = &edit->come[i];
 
-        is_same = !shard_compare(p, q) && p->row_end == q->row_end &&
-                  p->col_end == q->col_end;
+        is_same = !shard_compare(old, new) && old->row_end == new->row_end &&
+                  old->col_end == new->col_end;
     }
     return is_same;
 }
@@ -64,13 +69,12 @@ static void add_way(struct way_finder *finder, const char *name,
     const struct shortage *lack = &err.shortage;
     char text[TEXT_BYTES_MAX];
 
-    if (ways->n == MAX_WAYS)
-        return;
     finder->tried |= edit.come->kind;
+    if (changes_nothing(finder, &edit))
+        return;
+    assert(ways->n < MAX_WAYS);
     if (!plan_price_edit(&way.plan, finder->what_if, &edit, finder->arena,
                          &err)) {
-        if (is_same_set(&way.plan, finder->what_if->plan))
-            return;
         way.total_ms = way.plan.total_ms;
         way.change_ms = way.total_ms - finder->what_if->plan->total_ms;
         way.is_allowed = !plan_check(&way.plan, &err);
@@ -93,7 +97,7 @@ static void add_way(struct way_finder *finder, const char *name,
 struct way_candidate {
     bool fits;
     double step_ms;
-    /* index of a struct mover, or index of a shard of the plan */
+    /* index of a struct mover, of a choice, or of a shard of the plan */
     size_t option;
     uint32_t device;
 };
@@ -114,8 +118,8 @@ static bool can_price(const struct way_finder *finder, unsigned kind)
 
 /* Returns the edit that replaces all shards of the table (or of its group) by
  * the shards come[n]. */
-static struct edit cut(const struct way_finder *finder, struct shard *come,
-                       size_t n)
+static struct edit replace(const struct way_finder *finder, struct shard *come,
+                           size_t n)
 {
     return (struct edit){finder->gone, finder->n_gone, come, n};
 }
@@ -161,14 +165,35 @@ static const struct way_candidate *rank_devices(const struct way_finder *finder,
     return found;
 }
 
+/* Returns an array of the first devices of all places in the arena, sorted by
+ * the compute time that each place would have with the shards of the edit on
+ * each of its devices. The compute time of a place is that of its slowest
+ * device. */
+static const uint32_t *rank_places(const struct way_finder *finder,
+                                   struct edit edit, uint32_t place_size)
+{
+    const uint32_t n_devices = finder->problem->cluster.n_devices;
+    const struct way_candidate *order = rank_devices(finder, edit);
+    uint32_t *places = ARENA_NEW(finder->arena, uint32_t, n_devices);
+    uint32_t *n_ranked = ARENA_NEW(finder->arena, uint32_t, n_devices);
+
+    for (uint32_t i = 0, n = 0; i < n_devices; i++) {
+        const uint32_t first = order[i].device / place_size * place_size;
+
+        if (++n_ranked[first] == place_size)
+            places[n++] = first;
+    }
+    return places;
+}
+
 /* Shards that may move together from one place to another. A place is a device
  * or a host. The shards are either all tables of a group, each table whole, or
  * one piece, or row blocks. */
 struct mover {
     /* edit that moves the shards; the devices in edit.come are not yet set */
     struct edit edit;
-    /* place that is left out, because the shards are on it already; UINT32_MAX:
-     * no place */
+    /* first device of the place that is left out, because the shards are on it
+     * already or may not be on it; NO_PLACE: no place is left out */
     uint32_t but;
     uint32_t place_size; /* number of devices of each place */
 };
@@ -194,37 +219,36 @@ static const char *place_name(const struct way_finder *finder,
 
 /* Adds the n_best ways among all places of the movers. Tries each mover on the
  * places with the least compute time after the move. The compute time of a host
- * is the compute time of its slowest device, with one row block on each
- * device. */
+ * is found with the first row block on each device. */
 static void find_places(struct way_finder *finder, const struct mover *movers,
                         size_t n_movers, size_t n_best)
 {
-    uint32_t n_devices = finder->problem->cluster.n_devices;
+    const uint32_t n_devices = finder->problem->cluster.n_devices;
     struct way_candidate *found =
         ARENA_NEW(finder->arena, struct way_candidate, n_movers * N_GPUS_TRIED);
     size_t n_found = 0;
 
     for (size_t m = 0; m < n_movers; m++) {
         const struct mover *mover = &movers[m];
-        const uint32_t n_of = mover->place_size;
-        uint32_t *n_ranked = ARENA_NEW(finder->arena, uint32_t, n_devices);
+        const struct arena_mark mark = arena_mark(finder->arena);
+        const size_t end = n_found + N_GPUS_TRIED;
+        const uint32_t n = n_devices / mover->place_size;
         struct edit edit = mover->edit;
-        const struct way_candidate *order;
-        size_t end = n_found + N_GPUS_TRIED;
+        const uint32_t *places;
 
-        if (n_of > 1)
+        if (mover->place_size > 1)
             edit.n_come = 1;
-        order = rank_devices(finder, edit);
-        for (uint32_t i = 0; i < n_devices && n_found < end; i++) {
-            uint32_t first = order[i].device / n_of * n_of;
-
-            if (first == mover->but || ++n_ranked[first] < n_of)
+        places = rank_places(finder, edit, mover->place_size);
+        for (uint32_t i = 0; i < n && n_found < end; i++) {
+            if (places[i] == mover->but)
                 continue;
-            set_devices(edit.come, mover->edit.n_come, first, n_of);
+            set_devices(edit.come, mover->edit.n_come, places[i],
+                        mover->place_size);
             found[n_found++] = (struct way_candidate){
                 what_if_fits(finder->what_if, &mover->edit),
-                what_if_step(finder->what_if, &mover->edit), m, first};
+                what_if_step(finder->what_if, &mover->edit), m, places[i]};
         }
+        arena_rewind(finder->arena, mark);
     }
     qsort(found, n_found, sizeof(*found), compare_candidates);
     for (size_t i = 0; i < n_found && i < n_best; i++) {
@@ -235,19 +259,6 @@ static void find_places(struct way_finder *finder, const struct mover *movers,
         add_way(finder, place_name(finder, mover, found[i].device),
                 mover->edit);
     }
-}
-
-static void find_whole(struct way_finder *finder)
-{
-    const struct plan *plan = finder->what_if->plan;
-    const struct mover mover = {cut(finder, finder->whole, finder->n_tables),
-                                finder->now == SHARD_TABLE
-                                    ? plan->shards[finder->gone[0]].device
-                                    : UINT32_MAX,
-                                1};
-
-    if (can_price(finder, SHARD_TABLE))
-        find_places(finder, &mover, 1, N_BEST);
 }
 
 /* Finds ways that move one piece of a cut table to another GPU. Begins with the
@@ -287,95 +298,119 @@ static void find_moves(struct way_finder *finder)
     find_places(finder, movers, n, N_BEST);
 }
 
-/* Finds ways that cut the table into column pieces of equal, allowed width.
- * Places the pieces on the devices with the least compute time after the
- * change. */
-static void find_columns(struct way_finder *finder)
+/* --- the shardings of the search --- */
+
+/* Finds ways for a choice whose shards are all on one place: whole tables on
+ * the best GPUs, or row blocks over the best host. */
+static void find_one_place(struct way_finder *finder,
+                           const struct choice *choice)
 {
-    const struct table *table = &finder->problem->tables[finder->ways->table];
-    uint32_t n_width_steps = table->dim / TABLE_COLUMN_STEP;
-    uint32_t n = finder->problem->cluster.n_devices;
-    uint32_t min_width = table_min_width(finder->problem, table);
-    struct shard piece = finder->whole[0];
-    struct shard come[MAX_COLUMN_PIECES];
+    const bool is_whole = choice->kind == SHARD_TABLE;
+    const bool is_now = is_whole && finder->now == SHARD_TABLE;
+    const struct mover mover = {
+        replace(finder, choice->shards, choice->n),
+        is_now ? finder->what_if->plan->shards[finder->gone[0]].device
+               : choice->but,
+        choice->place_size};
 
-    if (table->dim % TABLE_COLUMN_STEP || !can_price(finder, SHARD_COLUMN))
-        return;
-    piece.kind = SHARD_COLUMN;
-    for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n &&
-                         n_width_steps / k * TABLE_COLUMN_STEP >= min_width;
-         k *= 2) {
-        const struct way_candidate *order;
-        const char *gpus = "";
+    find_places(finder, &mover, 1, is_whole ? N_BEST : 1);
+}
 
-        piece.col_begin = 0;
-        piece.col_end = TABLE_COLUMN_STEP * ((n_width_steps - 1) / k + 1);
-        order = rank_devices(finder, cut(finder, &piece, 1));
-        for (uint32_t i = 0; i < k; i++) {
-            uint32_t width_steps = n_width_steps / k + (i < n_width_steps % k);
+/* Returns the edit that gives the choice to the table. Puts places that may be
+ * anywhere on those with the least compute time after the change. The result
+ * lives in the arena. */
+static struct edit place_choice(const struct way_finder *finder,
+                                const struct choice *choice)
+{
+    struct shard *come = ARENA_NEW(finder->arena, struct shard, choice->n);
+    const struct arena_mark mark = arena_mark(finder->arena);
+    const uint32_t size = choice->place_size;
+    const uint32_t *places;
 
-            piece.col_end = piece.col_begin + TABLE_COLUMN_STEP * width_steps;
-            piece.device = order[i].device;
-            come[i] = piece;
-            piece.col_begin = piece.col_end;
-            if (i < N_LISTED)
-                gpus = arena_printf(finder->arena, "%s %u", gpus, piece.device);
+    memcpy(come, choice->shards, choice->n * sizeof(*come));
+    if (choice->is_fixed)
+        return replace(finder, come, choice->n);
+    places = rank_places(finder, replace(finder, come, 1), size);
+    for (size_t i = 0; i < choice->n; i++) {
+        const uint32_t slot = choice->shards[i].device;
+
+        come[i].device = places[slot / size] + slot % size;
+    }
+    arena_rewind(finder->arena, mark);
+    return replace(finder, come, choice->n);
+}
+
+static const char *choice_name(const struct way_finder *finder,
+                               const struct choice *choice,
+                               const struct edit *edit)
+{
+    const size_t n = edit->n_come;
+    const char *gpus = n > N_LISTED ? " ..." : "";
+
+    if (choice->kind == SHARD_REPLICATE)
+        return "replicated";
+    if (choice->kind == SHARD_ROW && choice->is_fixed)
+        return arena_printf(finder->arena, "rows over all %u GPUs",
+                            finder->problem->cluster.n_devices);
+    for (size_t i = min_u64(n, N_LISTED); i-- > 0;)
+        gpus = arena_printf(finder->arena, " %u%s", edit->come[i].device, gpus);
+    if (choice->kind == SHARD_GRID)
+        return arena_printf(finder->arena, "%u x %u grid on GPUs%s",
+                            choice->n_blocks, choice->n_ranges, gpus);
+    return arena_printf(
+        finder->arena, "%zu %s on GPUs%s", n,
+        choice->kind == SHARD_ROW ? "row blocks" : "column pieces", gpus);
+}
+
+static void add_choice(struct way_finder *finder, const struct choice *choice)
+{
+    const struct edit edit = place_choice(finder, choice);
+
+    add_way(finder, choice_name(finder, choice, &edit), edit);
+}
+
+/* Returns true if the choice is listed whatever it costs: 2, 4, 8 or 16 column
+ * pieces, rows over all GPUs, or replicas. */
+static bool is_usual(const struct choice *choice)
+{
+    const size_t n = choice->n;
+
+    if (choice->kind == SHARD_COLUMN)
+        return n <= MAX_COLUMN_PIECES && !(n & (n - 1));
+    return choice->is_fixed && choice->kind != SHARD_GRID;
+}
+
+/* Finds ways with shards of this kind: all usual choices, and the cheapest of
+ * the others. */
+static void find_kind(struct way_finder *finder, enum shard_kind kind)
+{
+    const struct choices *choices = &finder->choices;
+    struct way_candidate best = {.option = SIZE_MAX, .step_ms = INFINITY};
+
+    for (size_t i = 0; i < choices->n; i++) {
+        const struct choice *choice = &choices->choices[i];
+        const struct arena_mark mark = arena_mark(finder->arena);
+        struct way_candidate candidate = {.option = i};
+        struct edit edit;
+
+        if (choice->kind != kind)
+            continue;
+        if (choice->n_places == 1 && !choice->is_fixed) {
+            find_one_place(finder, choice);
+        } else if (is_usual(choice)) {
+            add_choice(finder, choice);
+        } else {
+            edit = place_choice(finder, choice);
+            candidate.fits = what_if_fits(finder->what_if, &edit);
+            candidate.step_ms = what_if_step(finder->what_if, &edit);
+            if (!changes_nothing(finder, &edit) &&
+                compare_candidates(&candidate, &best) < 0)
+                best = candidate;
+            arena_rewind(finder->arena, mark);
         }
-        add_way(finder,
-                arena_printf(finder->arena, "%u column pieces on GPUs%s%s", k,
-                             gpus, k > N_LISTED ? " ..." : ""),
-                cut(finder, come, k));
     }
-}
-
-/* Cuts the table into equal row blocks over n devices; the last block may be
- * shorter. If the table has too few rows, makes fewer than n blocks. */
-static struct edit cut_rows(const struct way_finder *finder, struct shard *come,
-                            uint32_t n)
-{
-    struct shard whole = finder->whole[0];
-    uint64_t rows = whole.row_end, block = (rows - 1) / n + 1;
-    uint32_t n_come = 0;
-
-    whole.kind = SHARD_ROW;
-    for (; n_come < n && n_come * block < rows; n_come++) {
-        come[n_come] = whole;
-        come[n_come].row_begin = n_come * block;
-        if (rows - n_come * block > block)
-            come[n_come].row_end = (n_come + 1) * block;
-    }
-    set_devices(come, n_come, 0, n);
-    return cut(finder, come, n_come);
-}
-
-/* Finds three ways: row blocks over all GPUs, row blocks over the best host,
- * and replicas. If the problem has ROW_CUT_RANKS, a sequence table is only cut
- * over all GPUs, as in TorchRec. */
-static void find_spread(struct way_finder *finder)
-{
-    uint32_t n = finder->problem->cluster.n_devices;
-    uint32_t per_host = cluster_group(&finder->problem->cluster);
-    struct shard whole = finder->whole[0];
-    const bool on_host =
-        plan_row_cut(finder->what_if->plan) == ROW_CUT_ANY ||
-        finder->problem->tables[whole.table].output != OUTPUT_SEQUENCE;
-    struct shard *come = ARENA_NEW(finder->arena, struct shard, n);
-
-    if (can_price(finder, SHARD_ROW) && whole.row_end > 1) {
-        add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
-                cut_rows(finder, come, n));
-        if (on_host && per_host > 1 && per_host < n)
-            find_places(finder,
-                        &(struct mover){cut_rows(finder, come, per_host),
-                                        UINT32_MAX, per_host},
-                        1, 1);
-    }
-    if (!can_price(finder, SHARD_REPLICATE))
-        return;
-    whole.kind = SHARD_REPLICATE;
-    for (whole.device = 0; whole.device < n; whole.device++)
-        come[whole.device] = whole;
-    add_way(finder, "replicated", cut(finder, come, n));
+    if (best.option != SIZE_MAX)
+        add_choice(finder, &choices->choices[best.option]);
 }
 
 /* Adds an entry such as "not in rows" for each shard kind without a way, with
@@ -389,6 +424,7 @@ static void tell_untried(struct way_finder *finder)
         {SHARD_TABLE, "not whole", "there is no other GPU"},
         {SHARD_COLUMN, "not in columns", "no piece may be as narrow"},
         {SHARD_ROW, "not in rows", "there are not two rows and two GPUs"},
+        {SHARD_GRID, "not in a grid", "the search has no grid for it"},
         {SHARD_REPLICATE, "not replicated", "there is no other GPU"},
     };
 
@@ -402,7 +438,7 @@ static void tell_untried(struct way_finder *finder)
             continue;
         if (!can_price(finder, kinds[k].kind))
             way.why_not = "the cost model has no price for it";
-        else if (finder->n_tables > 1 && kinds[k].kind != SHARD_TABLE)
+        else if (finder->is_group && kinds[k].kind != SHARD_TABLE)
             way.why_not = "the tables of a group stay whole";
         finder->ways->ways[finder->ways->n + finder->ways->n_untried++] = way;
     }
@@ -413,31 +449,31 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
 {
     const struct plan *plan = what_if->plan;
     const struct problem *problem = &plan->problem;
-    struct way_finder finder = {
-        .ways = ways,
-        .what_if = what_if,
-        .problem = problem,
-        .arena = arena,
-        .whole = ARENA_NEW(arena, struct shard, problem->n_tables),
-        .gone = ARENA_NEW(arena, size_t, plan->n_shards)};
+    struct way_finder finder = {.ways = ways,
+                                .what_if = what_if,
+                                .problem = problem,
+                                .arena = arena,
+                                .gone =
+                                    ARENA_NEW(arena, size_t, plan->n_shards)};
     struct edit without;
 
     *ways = (struct ways){.table = table};
     for (uint32_t t = 0; t < problem->n_tables; t++)
-        if (tables_share_group(problem, table, t))
-            finder.whole[finder.n_tables++] = shard_whole(problem, t, 0);
+        finder.is_group |= t != table && tables_share_group(problem, table, t);
     for (size_t i = 0; i < plan->n_shards; i++)
         if (tables_share_group(problem, table, plan->shards[i].table))
             finder.gone[finder.n_gone++] = i;
     finder.now = plan->shards[finder.gone[0]].kind;
-    without = cut(&finder, NULL, 0);
+    choices_find(&finder.choices, plan, what_if->oracle, table, arena);
+    without = replace(&finder, NULL, 0);
     ways->without_ms = what_if_step(what_if, &without);
-    find_whole(&finder);
-    if (finder.n_tables == 1 && problem->cluster.n_devices > 1) {
+    find_kind(&finder, SHARD_TABLE);
+    if (!finder.is_group)
         find_moves(&finder);
-        find_columns(&finder);
-        find_spread(&finder);
-    }
+    find_kind(&finder, SHARD_COLUMN);
+    find_kind(&finder, SHARD_ROW);
+    find_kind(&finder, SHARD_GRID);
+    find_kind(&finder, SHARD_REPLICATE);
     tell_untried(&finder);
 }
 

@@ -23,6 +23,8 @@ struct way {
     struct plan plan;
 };
 
+/* 3 GPUs for the whole table, 3 moves, 5 column cuts, 3 row cuts, a grid,
+ * replicas */
 #define MAX_WAYS 16
 struct ways {
     uint32_t table;
@@ -40,14 +42,19 @@ struct ways {
  *
  *   - Whole table on another GPU: lists the three best GPUs.
  *   - One piece on another GPU: lists the three best moves.
- *   - Columns: even pieces on the GPUs with the least compute time after the
- *     change.
- *   - Rows: over all GPUs, and over the GPUs of the best host.
+ *   - Columns: 2, 4, 8 and 16 pieces, and the best other number.
+ *   - Rows: over all GPUs, over the GPUs of the best host, and the best other
+ *     number of blocks.
+ *   - Grid: the best one.
  *   - Replicated.
  *
- * In the first two lists, ways that fit in memory come first. With more than
- * 256 GPUs, only the GPUs with the least compute time after the change are
- * tried. Leaves out the way in which the plan has the table already.
+ * All ways but single moves are shardings that the search has for the table
+ * (explain/choices.h). Pieces that may be on any GPU or host are put on those
+ * with the least compute time after the change. A way that fits in memory is
+ * better than one that does not. With more than 256 GPUs, whole tables, single
+ * pieces and row blocks of a host are tried only on the GPUs with the least
+ * compute time after the change. Leaves out the way in which the plan has the
+ * table already.
  */
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena);

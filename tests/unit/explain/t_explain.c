@@ -68,8 +68,11 @@ static const char own_table[] =
     "columns 0-16 to GPU 2                           52.8000    -8.8000\n"
     "columns 16-48 to GPU 0                          61.6000    +0.0000\n"
     "2 column pieces on GPUs 2 0                     52.8000    -8.8000\n"
+    "3 column pieces on GPUs 2 0 1                   61.6000    +0.0000\n"
     "replicated                                      64.8000    +3.2000\n"
     "not in rows                                           -          "
+    "-  no: the cost model has no price for it\n"
+    "not in a grid                                         -          "
     "-  no: the cost model has no price for it\n";
 
 static const char own_json[] =
@@ -152,9 +155,13 @@ static const char waiting_table[] =
     "+8.8000  no: GPU 2 is 89.8 KiB short, mostly weights\n"
     "2 column pieces on GPUs 1 0                     41.6000   "
     "-20.0000  no: GPU 0 is 61.5 KiB short, mostly weights\n"
+    "3 column pieces on GPUs 1 0 2                   38.8000   "
+    "-22.8000  no: GPU 0 is 30.3 KiB short, mostly weights\n"
     "replicated                                      65.6000    "
     "+4.0000  no: GPU 0 is 124 KiB short, mostly weights\n"
     "not in rows                                           -          "
+    "-  no: the cost model has no price for it\n"
+    "not in a grid                                         -          "
     "-  no: the cost model has no price for it\n";
 
 static const char waiting_json[] =
@@ -181,6 +188,9 @@ static const char waiting_json[] =
     "\"table\":0,\"kind\":\"replicate\",\"row_begin\":0,"
     "\"row_end\":1000,\"col_begin\":0,\"col_end\":8,\"device\":2}]},{"
     "\"way\":\"not in rows\",\"total_ms\":null,\"allowed\":false,"
+    "\"why_not\":\"the cost model has no price for it\","
+    "\"shards\":[]},{\"way\":\"not in a grid\",\"total_ms\":null,"
+    "\"allowed\":false,"
     "\"why_not\":\"the cost model has no price for it\","
     "\"shards\":[]}]}";
 
@@ -220,6 +230,8 @@ static const char alone_table[] =
     "not in columns                                        -          "
     "-  no: no piece may be as narrow\n"
     "not in rows                                           -          "
+    "-  no: the cost model has no price for it\n"
+    "not in a grid                                         -          "
     "-  no: the cost model has no price for it\n"
     "not replicated                                        -          "
     "-  no: there is no other GPU\n";
@@ -330,7 +342,7 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
-/* A table is cut into at most 16 pieces. */
+/* Of the other numbers of column pieces only the best is listed. */
 static void test_cuts(void)
 {
     struct plan plan = fixture_plan(40, 40, 64);
@@ -344,7 +356,8 @@ static void test_cuts(void)
     open_explained(&explained, &plan, &oracle);
     text = table_text(&explained, 0);
     is_in(text, "\n16 column pieces on GPUs 0 1 2 3 ...");
-    ok(!strstr(text, "32 column pieces"), "and no more");
+    is_in(text, "\n32 column pieces on GPUs 0 1 2 3 ...            10.4000");
+    ok(!strstr(text, "33 column pieces"), "and no more");
     what_if_release(&explained.what_if);
 }
 

@@ -98,9 +98,13 @@ static void test_anew(void)
          "\n"
          "2 column pieces on GPUs 2 0                     52.8000    -8.8000"
          "\n"
+         "3 column pieces on GPUs 2 0 1                   61.6000    +0.0000"
+         "\n"
          "replicated                                      64.8000    +3.2000"
          "\n"
          "not in rows                                           -          -"
+         "  no: the cost model has no price for it\n"
+         "not in a grid                                         -          -"
          "  no: the cost model has no price for it\n",
          "a table with an error");
     what_if_release(&explained.what_if);

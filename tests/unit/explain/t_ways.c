@@ -181,6 +181,15 @@ static size_t count(const struct ways *ways, const char *begin)
     return n;
 }
 
+static size_t count_grids(const struct ways *ways)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ways->n; i++)
+        n += strstr(ways->ways[i].name, " grid on ") != NULL;
+    return n;
+}
+
 /* The n_best cheapest spots must be listed as ways whose names begin with
  * `begin`, at the same price. Spots of equal price may replace each other. */
 static void check_best(const struct ways *ways, struct spot *spots, size_t n,
@@ -420,8 +429,11 @@ static bool is_well_named(const struct way *way, uint32_t table)
         return n_there == 1 && has(way, table, 0, 0, a);
     if (sscanf(name, "rows over GPUs %u-%u", &a, &b) == 2)
         return n_there == b - a + 1 && has(way, table, 0, 0, a);
-    if (sscanf(name, "%u column pieces on GPUs %u", &a, &b) == 2)
+    if (sscanf(name, "%u column pieces on GPUs %u", &a, &b) == 2 ||
+        sscanf(name, "%u row blocks on GPUs %u", &a, &b) == 2)
         return n_there == a && has(way, table, 0, 0, b);
+    if (sscanf(name, "%u x %u grid on GPUs %u", &a, &b, &c) == 3)
+        return n_there == a * b && has(way, table, 0, 0, c);
     if (sscanf(name, "columns %u-%u to GPU %u", &a, &b, &c) == 3)
         return a < b && has(way, table, 0, a, c);
     return sscanf(name, "row %u, column %u on to GPU %u", &a, &b, &c) == 3 &&
@@ -505,6 +517,7 @@ static void check_kinds(struct scene *scene, const struct ways *ways,
         (count(ways, "rows over all ") > 0) != (is_one && (kinds & SHARD_ROW));
     tally->n_wrong += (count(ways, "2 column pieces ") > 0) >
                       (is_one && (kinds & SHARD_COLUMN));
+    tally->n_wrong += count_grids(ways) > (is_one && (kinds & SHARD_GRID));
 }
 
 /* Each shard kind is either the table's current one, or is among the ways, or
@@ -519,6 +532,7 @@ static void check_untried(struct scene *scene, const struct ways *ways,
     } kinds[] = {{SHARD_TABLE, "not whole"},
                  {SHARD_COLUMN, "not in columns"},
                  {SHARD_ROW, "not in rows"},
+                 {SHARD_GRID, "not in a grid"},
                  {SHARD_REPLICATE, "not replicated"}};
     size_t gone[N_TABLES * N_GPUS] = {0};
     unsigned there = 0;
@@ -529,7 +543,7 @@ static void check_untried(struct scene *scene, const struct ways *ways,
         for (size_t k = 0; k < ways->ways[i].plan.n_shards; k++)
             if (ways->ways[i].plan.shards[k].table == table)
                 there |= (unsigned)ways->ways[i].plan.shards[k].kind;
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < N_SHARD_KINDS; k++) {
         const bool has_price = scene->oracle.base.kinds & kinds[k].kind;
         const char *why_not = NULL, *want = NULL;
 
