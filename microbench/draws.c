@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "microbench/draws.h"
 
+#include "core/rank_law.h"
+
 #include <math.h>
 #include <string.h>
 

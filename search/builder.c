@@ -2,6 +2,7 @@
 #include "search/builder.h"
 
 #include "base/interrupt.h"
+#include "core/cluster.h"
 #include "search/candidate.h"
 #include "search/load_order.h"
 

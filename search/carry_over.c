@@ -2,6 +2,7 @@
 #include "search/carry_over.h"
 
 #include "base/ranked.h"
+#include "core/cluster.h"
 #include "search/evaluator.h"
 #include "search/moves.h"
 #include "search/to_plan.h"

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "core/plan_check.h"
+#include "core/plan_price.h"
 
 #include <math.h>
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "core/cluster.h"
 #include "search/space_init.h"
 #include "search/units.h"
 

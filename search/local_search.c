@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "core/plan_check.h"
-#include "core/plan_price.h"
 #include "search/evaluator.h"
 #include "search/moves.h"
 

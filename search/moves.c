@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
+#include "core/cluster.h"
+
 #include <assert.h>
 #include <math.h>
 

@@ -18,6 +18,7 @@
  */
 #include "base/clock.h"
 #include "base/ranked.h"
+#include "core/cluster.h"
 #include "search/planners.h"
 #include "search/search_space.h"
 

@@ -3,13 +3,12 @@
  * greedy: they sort the tables by one figure, largest first. Each table goes to
  * the device with the least sum of that figure, among the devices that have
  * memory for it. The baselines use no cost model. */
-#include "core/plan_price.h"
 #include "search/planners.h"
-#include "search/search.h"
 
 #include "base/clock.h"
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/plan_price.h"
 #include "search/checked_oracle.h"
 #include "search/units.h"
 

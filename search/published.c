@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/plan_price.h"
 #include "search/published.h"
-#include "search/search.h"
 
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "core/plan_price.h"
 #include "search/assignment.h"
 #include "search/checked_oracle.h"
 #include "search/greedy.h"

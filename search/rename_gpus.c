@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/rename_gpus.h"
 
+#include "core/cluster.h"
+
 #include <math.h>
 
 /* Smallest relative gain for which two GPU names are swapped: 1e-9. Rounding

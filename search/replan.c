@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/cluster.h"
 #include "search/carry_over.h"
 #include "search/infeasible.h"
 #include "search/local_search.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/ranked.h"
+#include "core/cluster.h"
 #include "search/listing.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "search/units.h"
 
 #include "core/canonical.h"
-#include "search/assignment.h"
 
 #include <inttypes.h>
 

@@ -47,6 +47,7 @@
 #include "costmodel/formulas/roofline.h"
 
 #include "base/hash.h"
+#include "core/rank_law.h"
 
 #include <math.h>
 #include <string.h>

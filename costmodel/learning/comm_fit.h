@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_LEARNING_COMM_FIT_H
 #define NEUROSHARD_COSTMODEL_LEARNING_COMM_FIT_H
 
-#include "core/cluster.h"
 #include "core/sample.h"
 #include "costmodel/formulas/comm_curves.h"
 

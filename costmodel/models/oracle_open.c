@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "costmodel/models/oracle_open.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "core/plan_price.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/learned.h"
-#include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
 
 #include <string.h>

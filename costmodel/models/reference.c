@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/rank_law.h"
 #include "costmodel/modelfile/net_json.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "emit/compare_table.h"
-#include "search/search.h"
+#include "search/planners.h"
 
 /*
  * The answer of a command with a plan: the report, which compares the plan with

@@ -3,9 +3,7 @@
 #define NEUROSHARD_CLI_PLANNING_H
 
 #include "cli/command.h"
-#include "core/cluster.h"
 #include "emit/compare_table.h"
-#include "search/planners.h"
 #include "search/search.h"
 
 /*

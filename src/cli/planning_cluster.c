@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning_cluster.h"
+
 #include "base/text.h"
-#include "cli/planning.h"
 #include "core/cluster.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"

@@ -3,6 +3,7 @@
 #define NEUROSHARD_CLI_PLANNING_CLUSTER_H
 
 #include "cli/command.h"
+#include "core/cluster.h"
 #include "core/problem.h"
 
 /* Options of the cluster, and the cluster of a planning problem. */

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/ranked.h"
 #include "core/cluster.h"
-#include "core/what_if.h"
 
 #include <stdlib.h>
 #include <string.h>

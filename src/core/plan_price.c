@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_price.h"
 
+#include "core/cluster.h"
+
 static int check_finite(const struct plan *plan, const struct what_if *what_if,
                         struct err *err)
 {

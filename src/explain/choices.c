@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/choices.h"
 
-#include "search/assignment.h"
-#include "search/search_space.h"
+#include "core/cluster.h"
+#include "search/space_init.h"
+#include "search/to_plan.h"
 
 /* A search space of one unit. */
 struct alone {

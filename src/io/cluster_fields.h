@@ -3,6 +3,7 @@
 #define NEUROSHARD_IO_CLUSTER_FIELDS_H
 
 #include "base/json.h"
+#include "core/cluster.h"
 #include "core/problem.h"
 
 /*

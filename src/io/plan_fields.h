@@ -3,7 +3,6 @@
 #define NEUROSHARD_IO_PLAN_FIELDS_H
 
 #include "base/json.h"
-#include "core/cluster.h"
 #include "core/plan.h"
 #include "io/cluster_fields.h"
 #include "io/tables_reader.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
 #include "io/plan_json_write.h"
+#include "base/file.h"
 #include "base/file_write.h"
 #include "base/hash.h"
 #include "core/cluster.h"

@@ -21,13 +21,12 @@
  */
 #include "tests/golden.h"
 
+#include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
-#include <math.h>
-#include "core/plan_price.h"
 #include "io/tables_io.h"
 #include "search/search.h"
-
+#include <math.h>
 
 #define MAX_SEEDS 16
 #define MAX_CASES 64

@@ -11,8 +11,8 @@
 
 #include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
-#include "costmodel/models/roofline_oracle.h"
 #include "costmodel/models/oracles.h"
+#include "costmodel/models/roofline_oracle.h"
 #include "io/tables_io.h"
 #include "search/search.h"
 

@@ -17,6 +17,7 @@
  */
 #include "base/clock.h"
 #include "base/file.h"
+#include "core/cluster.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "io/tables_io.h"

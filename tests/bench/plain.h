@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "search/assignment.h"
 
 /*

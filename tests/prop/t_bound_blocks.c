@@ -9,6 +9,7 @@
  *     memory left empty;
  *   - the plan found is within half a percent of the best, 99 times of 100.
  */
+#include "core/cluster.h"
 #include "costmodel/models/oracle_open.h"
 #include "search/search.h"
 #include "tests/golden.h"

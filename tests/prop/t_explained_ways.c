@@ -3,9 +3,9 @@
  * a plan with its shards costs, and is allowed only if that plan is legal. Each
  * kind of sharding that the search has for the table is listed, is the kind
  * that the plan has, or is named with a reason. */
+#include "core/plan_price.h"
 #include "explain/ways.h"
-#include "search/search.h"
-#include "search/search_space.h"
+#include "search/space_init.h"
 #include "tests/judge.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

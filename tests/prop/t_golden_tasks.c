@@ -6,7 +6,6 @@
 
 #include "costmodel/models/oracles.h"
 #include "search/planners.h"
-#include "search/search.h"
 #include "tests/golden.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

@@ -5,9 +5,9 @@
  * search, and equal row blocks over all ranks or over a host, also of tables
  * with fewer rows. */
 #include "base/rng.h"
+#include "core/cluster.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
-#include "search/search_space.h"
 #include "search/space_init.h"
 #include "tests/golden.h"
 #include "tests/tap.h"

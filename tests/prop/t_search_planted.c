@@ -6,6 +6,7 @@
 #include <ctype.h>
 
 #include "base/text.h"
+#include "core/cluster.h"
 #include "search/assignment.h"
 #include "search/search.h"
 #include "tests/judge.h"

@@ -2,6 +2,7 @@
 /* Problems whose memory is that of a plan that was drawn first, plus little or
  * nothing. The GPUs have uneven memory, and in half of the lists all tables
  * must stay whole. */
+#include "core/cluster.h"
 #include "search/assignment.h"
 #include "search/search.h"
 #include "tests/judge.h"

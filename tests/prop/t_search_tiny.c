@@ -6,7 +6,6 @@
 #include "costmodel/models/oracles.h"
 #include "search/assignment.h"
 #include "search/planners.h"
-#include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/assignment_check.h"

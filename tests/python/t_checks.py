@@ -100,14 +100,14 @@ def check_commits(folder):
 
 
 def judge_modules(folder, files, wanted, name):
-    """Checks that modules.py accepts the files of the rooms base and exec
+    """Checks that modules.py accepts the files of the rooms base and io
     (wanted is None), or refuses them with a message that contains `wanted`."""
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        for room in "base", "exec":
+        for room in "base", "io":
             (Path(work) / room).mkdir()
         for path, text in files.items():
             (Path(work) / path).write_text(text, encoding="utf-8")
-        status, message = run(work, "modules.py", "base", "exec")
+        status, message = run(work, "modules.py", "base", "io")
     ok((status == 0 and not message) if wanted is None
        else status == 1 and wanted in message,
        f"modules.py: {name}", f"status {status}: {message}")
@@ -129,7 +129,7 @@ def check_modules(folder):
                   "1001 functions", "functions declared by their type")
     circle = {"a.h": "", "b.h": "", "a.c": '#include "ROOM/b.h"\n',
               "b.c": '#include "ROOM/a.h"\n'}
-    for room, wanted in (("base", "other: base/a base/b"), ("exec", None)):
+    for room, wanted in (("base", "other: base/a base/b"), ("io", None)):
         judge_modules(folder, {f"{room}/{name}": text.replace("ROOM", room)
                                for name, text in circle.items()},
                       wanted, f"a circle in {room}")

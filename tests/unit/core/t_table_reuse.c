@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/table.h"
-
-#include <time.h>
+#include "core/rank_law.h"
 
 #include "tests/tap.h"
+
+#include <time.h>
 
 static struct table zipf_table(uint64_t n_rows, double alpha)
 {

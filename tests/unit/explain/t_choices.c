@@ -4,7 +4,7 @@
 #include "explain/choices.h"
 
 #include "core/plan_check.h"
-#include "search/search_space.h"
+#include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

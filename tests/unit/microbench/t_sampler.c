@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/rank_law.h"
 #include "microbench/sampler.h"
 #include "tests/tap.h"
 

@@ -2,7 +2,6 @@
 #include "search/space_init.h"
 
 #include "core/plan_price.h"
-#include "search/search_space.h"
 #include "search/temper.h"
 #include "tests/judge.h"
 #include "tests/tap.h"

@@ -2,6 +2,7 @@
 #include "search/infeasible.h"
 
 #include "base/text.h"
+#include "core/cluster.h"
 #include "search/space_init.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

@@ -3,6 +3,7 @@
  * its figures equal those of its pieces. */
 #include "search/space_init.h"
 
+#include "core/cluster.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
