@@ -10,10 +10,6 @@
  */
 #include "tests/bench/plain.h"
 
-#include "costmodel/models/oracles.h"
-#include "search/snapshot.h"
-#include "search/space_init.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +17,9 @@
 #include "core/plan_price.h"
 #include "costmodel/models/oracle_open.h"
 #include "search/search.h"
+#include "search/snapshot.h"
+#include "search/space_init.h"
+
 #define DRAWN_SEED 1300 /* seed of the lists */
 #define BATCH 65536
 #define GIB (UINT64_C(1) << 30)

@@ -15,17 +15,17 @@
  */
 #include "tests/golden.h"
 
-#include "base/rng.h"
-#include "costmodel/models/oracles.h"
-#include "search/published.h"
-#include "search/space_init.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <sys/resource.h>
 
+#include "base/rng.h"
 #include "core/plan_price.h"
+#include "costmodel/models/oracles.h"
+#include "search/published.h"
 #include "search/search.h"
+#include "search/space_init.h"
+
 #define REPEATS 3
 #define RELABELLINGS 100
 #define DRAWN_TASKS 100 /* for each number of devices */
