@@ -378,6 +378,12 @@ run-tests: tests
 # Finds tests that fail by chance; see tests/repeat.
 N    ?= 10
 BUSY ?=
+# Runs one test with the environment of `make test`: T=tests/unit/core/t_step.c,
+# T=tests/cli/plan_reports.sh or T=tests/python/t_json.py.
+.PHONY: test-one
+test-one: $(O)/neuroshard $(FAULT_SO) $(filter $(O)/%,$(call programs,$(T)))
+	$(Q)$(TEST_ENV) tests/one $(LIMIT) $(call programs,$(T))
+
 .PHONY: test-repeat run-test-repeat
 test-repeat:
 	@CC='$(CC)' .ci/deps test
@@ -737,6 +743,7 @@ make [TARGET] [SWITCH=VALUE]...
   test-long  the tests that draw their inputs, on many more of them, and the
              bounds on what others have measured;
              SIZE=7 goes 7 % of the way from those of test
+  test-one   one test: T=tests/unit/core/t_step.c, T=tests/cli/plan_reports.sh
   test-repeat  the tests of test N=10 times in other orders, every second time
              beside two busy loops (BUSY=1: every time); goes on where it was
              stopped; failures are in build/repeat

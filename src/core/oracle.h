@@ -193,8 +193,8 @@ bool oracle_waits(const struct oracle *oracle);
  * oracle->row_cut. If the problem has ROW_CUT_RANKS, removes all row cuts
  * except TorchRec's own. Then it also removes grids over several hosts if a
  * table uses row-wise Adagrad and the user did not ask for grids by name,
- * because TorchRec has no row-wise Adagrad for such grids. Every function that
- * opens an oracle calls oracle_keep_to. */
+ * because TorchRec has no row-wise Adagrad for such grids. oracle_open calls it
+ * for each cost model. */
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 
 /* Adds sign x vectors[i] to the sums of the device of shards[i], for each

