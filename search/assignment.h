@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_STATE_H
-#define NEUROSHARD_SEARCH_STATE_H
+#ifndef NEUROSHARD_SEARCH_ASSIGNMENT_H
+#define NEUROSHARD_SEARCH_ASSIGNMENT_H
 
 #include "core/plan.h"
 #include "search/migration.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_CHOICES_H
-#define NEUROSHARD_SEARCH_CHOICES_H
+#ifndef NEUROSHARD_SEARCH_SEARCH_SPACE_H
+#define NEUROSHARD_SEARCH_SEARCH_SPACE_H
 
 #include "base/parallel.h"
 #include "core/oracle.h"
