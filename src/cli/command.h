@@ -23,8 +23,9 @@ void command_end_all(struct world *world, const struct err *err);
 extern const struct command command_bench, command_compare, command_cost,
     command_db_check, command_db_export, command_db_import, command_db_info,
     command_db_merge, command_diff, command_emit, command_eval, command_explain,
-    command_model_import, command_model_info, command_plan, command_record,
-    command_report, command_retrain, command_run, command_tables,
-    command_tables_import, command_tables_profile, command_train;
+    command_gpus, command_model_import, command_model_info, command_plan,
+    command_record, command_report, command_retrain, command_run,
+    command_tables, command_tables_import, command_tables_profile,
+    command_train;
 
 #endif

@@ -22,7 +22,7 @@ static const struct command *const commands[] = {
     &command_record,        &command_train,          &command_eval,
     &command_retrain,       &command_model_info,     &command_model_import,
     &command_db_info,       &command_db_check,       &command_db_merge,
-    &command_db_export,     &command_db_import,
+    &command_db_export,     &command_db_import,      &command_gpus,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

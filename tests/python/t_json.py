@@ -157,6 +157,7 @@ ANSWERS = [
     ("emit", ["emit", "p.json", "--format", "text", "-o", "e.txt"]),
     ("report", ["report", "p.json", "q.json", "-o", "p.html"]),
     ("tables", ["tables", DLRM]),
+    ("gpus", ["gpus", "--wide"]),
     ("tables import", ["tables", "import", DLRM, "-o", "i.csv"]),
     (
         "tables profile",
