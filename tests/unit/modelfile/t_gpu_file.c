@@ -106,7 +106,7 @@ static void test_all(void)
                spec->gpus_per_host >= 1 && spec->gpus_per_host <= 16,
            "latency and hosts");
     }
-    ok(n >= 15, "%zu files", n);
+    ok(n >= 20, "%zu files", n);
 }
 
 static void test_names(void)
@@ -114,11 +114,9 @@ static void test_names(void)
     static const struct {
         const char *name, *want; /* want: NULL to expect the message */
     } cases[] = {
-        {"H100", "h100"},
-        {"V100-32GB", "v100-32gb"},
-        {"MI300X", "mi300x"},
-        {"2080 Ti", "2080-ti"},
-        {"NVIDIA H100 PCIe", "h100-pcie"},
+        {"H100", "h100"},         {"V100-32GB", "v100-32gb"},
+        {"MI300X", "mi300x"},     {"2080 Ti", "2080-ti"},
+        {"RTX 4090", "rtx-4090"}, {"NVIDIA H100 PCIe", "h100-pcie"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -160,6 +158,14 @@ static void test_devices(void)
         {"cuda:NVIDIA GeForce RTX 2080", NULL},
         {"cuda:NVIDIA GB200", "gb200"},
         {"cuda:NVIDIA L40", NULL},
+        {"cuda:NVIDIA L40S", "l40s"},
+        {"cuda:NVIDIA L4", "l4"},
+        {"cuda:NVIDIA A10", "a10"},
+        {"cuda:NVIDIA A10G", NULL},
+        {"cuda:NVIDIA RTX A6000", "rtx-a6000"},
+        {"cuda:NVIDIA RTX 6000 Ada Generation", NULL},
+        {"cuda:NVIDIA GeForce RTX 3090", "rtx-3090"},
+        {"cuda:NVIDIA GeForce RTX 4090", "rtx-4090"},
         {"hip:AMD Instinct MI355X", "mi355x"},
         {"cpu:AMD EPYC 9575F", "cpu"},
         {"cpu:like an H100", "cpu"},
