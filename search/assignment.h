@@ -155,12 +155,13 @@ struct effect {
 void assignment_commit(struct assignment *assignment,
                        const struct snapshot *changes,
                        const struct effect *effect);
-/* The checker of invariants runs on every Nth commit of an assignment, and
- * aborts the program if an invariant does not hold. 0: the checker never runs.
- * N is 256 in debug and sanitizer builds (make CHECK_EVERY=256) and 0 in
- * others; tests set it before a search. The checker is linked only in debug and
- * sanitizer builds: tests/unit/search/assignment_check.h. */
+/* Number of commits of an assignment from one check of its invariants to the
+ * next; 0: no checks. The default is 256 in debug and sanitizer builds (make
+ * CHECK_EVERY=256), and 0 in other builds. Tests set it before a search. */
 extern uint32_t assignment_check_every;
+/* Checks the invariants, and aborts the program if one does not hold. It is
+ * linked only in debug and sanitizer builds and in tests
+ * (tests/unit/search/assignment_check.h); NULL in other programs. */
 extern void (*assignment_checker)(const struct assignment *assignment);
 /* Adds up all sums of the assignment from its pieces, and prices it. */
 void assignment_price(struct assignment *assignment);

@@ -179,20 +179,20 @@ static struct unit_need measure_unit(const struct search_space *space,
     return wanted;
 }
 
-/* What is too small for what: the numbers behind the first sentence of a
- * refusal. */
+/* A lack of memory: the numbers behind the first sentence of a refusal. */
 struct lack {
     enum {
-        LACK_SAMPLES, /* memory of `index`, a device, for its own samples */
-        LACK_UNIT,    /* the roomiest device, or that of the pin, for the unit
-                         `index` or its smallest piece */
-        LACK_PINNED,  /* memory of `index`, a device, for its pinned tables */
-        LACK_ALL,     /* all devices for all tables */
+        LACK_SAMPLES, /* a device is too small for its own samples */
+        LACK_UNIT,    /* a unit, or its smallest piece, is too large for the
+                         device of its pin, or for the largest device */
+        LACK_PINNED,  /* a device is too small for the tables pinned to it */
+        LACK_ALL,     /* all devices together are too small for all tables */
     } what;
-    uint32_t index;
-    struct memory_items need; /* of the samples, the unit or the tables */
-    uint64_t piece_bytes;     /* LACK_UNIT: memory of its smallest piece */
-    uint64_t have_bytes;
+    uint32_t index; /* LACK_SAMPLES, LACK_PINNED: device; LACK_UNIT: unit */
+    struct memory_items need; /* memory that the samples, the unit or the
+                                 tables need */
+    uint64_t piece_bytes; /* LACK_UNIT: memory of the unit's smallest piece */
+    uint64_t have_bytes;  /* usable memory of the device or of all devices */
 };
 
 /* Returns whether memory is too small. The units of the problem must have been

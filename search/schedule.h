@@ -40,7 +40,8 @@ struct schedule {
     uint64_t n_before, usual_steps, max_steps;
     double annealed_ms; /* best total of the annealed starts, or INFINITY if it
                            is not used */
-    struct tuning tuning, long_walk; /* of short and of long walks */
+    struct tuning tuning;    /* parameters of short walks */
+    struct tuning long_walk; /* parameters of long walks */
 };
 
 /* Sets budgets and weights for the problem of schedule->space. */
@@ -48,7 +49,7 @@ void schedule_init(struct schedule *schedule);
 /* Runs the schedule from `start` until it is enough or goes_on returns false.
  * schedule->best has the result. */
 void schedule_run(struct schedule *schedule, const struct snapshot *start);
-/* Frees what the schedule owns; accepts a zeroed struct. */
+/* Frees the chains and snapshots; accepts a zeroed struct. */
 void schedule_release(struct schedule *schedule);
 
 #endif

@@ -83,8 +83,8 @@ struct comm_model job_comm(const struct gpu_spec *spec,
  * in two). */
 double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES]);
 
-/* Lanes of a roofline that prices lookups and the job: those of the fused
- * tables, then those of the job. */
+/* Lanes of a roofline that prices lookups and the job. The lanes of the fused
+ * tables come first, then the lanes of the job. */
 #define ROOFLINE_LANES (FUSED_LANES + JOB_LANES)
 /* Fills all lanes of one shard. `use` is the reuse of the table of the shard
  * over the global batch. For a shard that is not a replica, COMM_LANE_FORWARD

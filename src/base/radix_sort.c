@@ -95,8 +95,8 @@ struct pass {
     const struct radix_sort *sort;
     unsigned from; /* index of the lists that the pass reads */
     struct digit digit, next;
-    uint32_t *places; /* of the digit: place of the next item with it */
-    uint32_t *counts; /* of the next digit */
+    uint32_t *places; /* place of the next item with each value of the digit */
+    uint32_t *counts; /* number of items with each value of the next digit */
 };
 
 /* The compiler makes a version for each kind of items. */

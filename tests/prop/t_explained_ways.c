@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The ways that `explain` lists for each table of random plans. Each costs what
- * a plan with its shards costs, and is allowed only if that plan is legal. Each
- * kind of sharding that the search has for the table is listed, is the kind
- * that the plan has, or is named with a reason. */
+/* The ways that `explain` lists for each table of random plans. Each way costs
+ * as much as a plan with its shards, and is allowed only if that plan is legal.
+ * Each kind of sharding that the search has for the table is listed, is the
+ * kind that the plan has, or is named with a reason. */
 #include "core/plan_price.h"
 #include "explain/ways.h"
 #include "search/space_init.h"
@@ -17,30 +17,6 @@ struct tally {
     size_t n_plans, n_ways, n_allowed, n_grids, n_untried;
     size_t n_priced_wrong, n_judged_wrong, n_missing;
 };
-
-static void constrain(struct problem *problem, struct rng *rng)
-{
-    for (size_t i = 0; i < problem->n_tables; i++) {
-        struct table *table = &problem->tables[i];
-
-        switch (rng_below(rng, 10)) {
-        case 0:
-            table->kinds = SHARD_TABLE | SHARD_REPLICATE;
-            break;
-        case 1:
-            table->kinds = SHARD_ROW | SHARD_TABLE;
-            break;
-        case 2:
-            table->device = (int64_t)rng_below(rng, problem->cluster.n_devices);
-            break;
-        case 3:
-            table->group = i % 2 ? "odd" : "even";
-            break;
-        default:
-            break;
-        }
-    }
-}
 
 /* Prices and checks a plan with the shards that the way gives to the table and
  * to its group, and the other shards of the plan. */
@@ -155,7 +131,7 @@ static void check_problem(uint64_t seed, struct tally *tally)
         problem.cluster.devices_per_host = problem.cluster.n_devices / 2;
     if (seed % 3 == 0)
         problem.row_cut = ROW_CUT_RANKS;
-    constrain(&problem, &rng);
+    fake_constrain(&problem, &rng, 10);
     random_oracle_init(&oracle, &problem, &rng);
     oracle_keep_to(&oracle.base, &problem);
     plan = (struct plan){.problem = problem};

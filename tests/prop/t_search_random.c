@@ -94,30 +94,6 @@ static bool same_shards(const struct plan *a, const struct plan *b)
     return true;
 }
 
-static void constrain(struct problem *problem, struct rng *rng)
-{
-    for (size_t i = 0; i < problem->n_tables; i++) {
-        struct table *table = &problem->tables[i];
-
-        switch (rng_below(rng, 12)) {
-        case 0:
-            table->kinds = SHARD_TABLE | SHARD_REPLICATE;
-            break;
-        case 1:
-            table->kinds = SHARD_ROW | SHARD_TABLE;
-            break;
-        case 2:
-            table->device = (int64_t)rng_below(rng, problem->cluster.n_devices);
-            break;
-        case 3:
-            table->group = i % 2 ? "odd" : "even";
-            break;
-        default:
-            break;
-        }
-    }
-}
-
 struct unfair {
     unsigned n_planned; /* problems that have a plan */
     /* problems that cost more with more memory at EFFORT */
@@ -168,7 +144,7 @@ static void draw_problem(struct problem *problem, struct random_oracle *oracle,
 {
     rng_init(rng, 4, seed);
     fake_random(problem, rng, 1.05 + 2 * rng_uniform(rng), arena);
-    constrain(problem, rng);
+    fake_constrain(problem, rng, 12);
     random_oracle_init(oracle, problem, rng);
 }
 

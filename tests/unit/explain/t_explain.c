@@ -342,7 +342,7 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
-/* Of the other numbers of column pieces only the best is listed. */
+/* Only the best of the other numbers of column pieces is listed. */
 static void test_cuts(void)
 {
     struct plan plan = fixture_plan(40, 40, 64);

@@ -264,4 +264,31 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
     problem_find_hot_rows(problem, arena);
 }
 
+/* Constrains four in n tables, n >= 4: one has no cuts, one has no column cuts,
+ * one is pinned and one is in a group. */
+__attribute__((unused)) static void fake_constrain(struct problem *problem,
+                                                   struct rng *rng, uint32_t n)
+{
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        struct table *table = &problem->tables[i];
+
+        switch (rng_below(rng, n)) {
+        case 0:
+            table->kinds = SHARD_TABLE | SHARD_REPLICATE;
+            break;
+        case 1:
+            table->kinds = SHARD_ROW | SHARD_TABLE;
+            break;
+        case 2:
+            table->device = (int64_t)rng_below(rng, problem->cluster.n_devices);
+            break;
+        case 3:
+            table->group = i % 2 ? "odd" : "even";
+            break;
+        default:
+            break;
+        }
+    }
+}
+
 #endif
