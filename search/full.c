@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "core/plan_error.h"
 #include "search/bound.h"
 #include "search/carry_over.h"
 #include "search/checked_oracle.h"
@@ -179,17 +180,6 @@ static void tell_best(const void *ctx, struct buf *out)
                    100 * (best_ms / full->plan->bound_ms - 1));
 }
 
-/* Returns whether the search needs no further stage: one start is annealed, and
- * the job waits for its host, so a better plan would not make it faster. */
-static bool needs_no_more(const struct full *full)
-{
-    const struct step *step = full->space.oracle->step;
-
-    return full->options->effort == SEARCH_EFFORT_AUTO &&
-           full->schedule.n_before && step &&
-           full->schedule.best.total_ms <= step->host_ms;
-}
-
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct full *full = ctx;
@@ -204,8 +194,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
     plan->stopped = stop_reason(&full->checked, full->options->time_limit_ms);
     if (plan->bound_ms >= best->total_ms * (1 - 1e-9))
         plan->stopped = "done";
-    if (!plan->stopped &&
-        (n_done >= full->schedule.max_steps || needs_no_more(full)))
+    if (!plan->stopped && n_done >= full->schedule.max_steps)
         plan->stopped = "budget";
     return !plan->stopped;
 }
@@ -265,30 +254,83 @@ static struct snapshot *choose(struct full *full)
     return !best->n || start->total_ms < best->total_ms ? start : best;
 }
 
-/* Fills the plan with the cheapest assignment. If the plan of another planner
- * is still cheaper by exact prices, that plan is used instead. */
-static int finish(struct full *full, struct arena *arena, struct err *err)
+/* Fills the plan with an assignment, and prices it. If the plan of another
+ * planner is cheaper by exact prices, by more than the share rise_frac, that
+ * plan is used instead. */
+static int write_plan(struct full *full, const struct snapshot *found,
+                      double rise_frac, struct arena *arena, struct err *err)
 {
-    const double simplest_frac = full->options->simplest_frac;
     struct plan *plan = full->plan;
-    struct snapshot *found = choose(full);
-    int rc;
 
-    plan->n_evaluations +=
-        simplify(found, &full->space, simplest_frac, NO_MOVE_LIMIT);
     snapshot_to_plan(found, &full->space, plan, arena);
     /* Placing by memory alone may leave pieces that touch on one device. */
     plan_join_columns(plan, false, arena);
-    rc = checked_oracle_finish(&full->checked, plan, arena, err);
-    if (!rc && full->rival->total_ms < plan->total_ms &&
-        !(plan->bound_ms > full->rival->total_ms) && !(simplest_frac > 0)) {
-        plan->shards = full->rival->shards;
-        plan->n_shards = full->rival->n_shards;
-        rc = checked_oracle_finish(&full->checked, plan, arena, err);
-    }
-    if (!rc)
-        trace(full, plan->n_evaluations, plan->total_ms);
-    return rc;
+    if (checked_oracle_finish(&full->checked, plan, arena, err))
+        return -1;
+    if (full->rival->total_ms * (1 + rise_frac) >= plan->total_ms ||
+        plan->bound_ms > full->rival->total_ms)
+        return 0;
+    plan->shards = full->rival->shards;
+    plan->n_shards = full->rival->n_shards;
+    return checked_oracle_finish(&full->checked, plan, arena, err);
+}
+
+/* Largest share of the search's changes that a simplification may try, and the
+ * number that it may always try. */
+#define SIMPLIFY_FRAC 0.25
+#define SIMPLIFY_EFFORT 200000
+/* Smallest rise of the total that may make a plan simpler, as a share. It
+ * covers rounding. */
+#define NO_RISE 1e-12
+
+/* Simplifies an assignment up to a total of most_ms, and fills the plan with
+ * it. */
+static int simplify_to(struct full *full, struct snapshot *found,
+                       double most_ms, double rise_frac, struct arena *arena,
+                       struct err *err)
+{
+    struct plan *plan = full->plan;
+    const struct simplify_limits limits = {
+        .most_ms = most_ms,
+        .move_limit_bytes = NO_MOVE_LIMIT,
+        .most_priced =
+            max_u64(SIMPLIFY_EFFORT,
+                    (uint64_t)(SIMPLIFY_FRAC * (double)plan->n_evaluations)),
+        .end_ms = search_end_ms(&full->checked, full->options->time_limit_ms)};
+
+    plan->n_evaluations += simplify(found, &full->space, &limits);
+    return write_plan(full, found, rise_frac, arena, err);
+}
+
+/* Fills the plan with the cheapest assignment, or with a simpler one that
+ * options->simplest_frac allows. Changes that cost nothing are made first. They
+ * may even make the assignment cheaper. */
+static int finish(struct full *full, struct arena *arena, struct err *err)
+{
+    const struct search_options *options = full->options;
+    struct plan *plan = full->plan;
+    struct snapshot *found = choose(full);
+    double rise_frac = options->simplest_frac, best_ms = options->best_ms;
+    struct priced_parts parts;
+
+    if (rise_frac == 0
+            ? write_plan(full, found, 0, arena, err)
+            : simplify_to(full, found, found->total_ms * (1 + NO_RISE), 0,
+                          arena, err))
+        return -1;
+    parts = plan_priced_parts(plan);
+    if (options->found)
+        *options->found = parts;
+    if (rise_frac == SIMPLEST_BY_ERROR)
+        rise_frac = fmax(NO_RISE, priced_ratio_error(&parts, &parts));
+    if (!(best_ms > 0) || found->total_ms < best_ms)
+        best_ms = found->total_ms;
+    if (rise_frac > NO_RISE &&
+        simplify_to(full, found, best_ms * (1 + rise_frac), rise_frac, arena,
+                    err))
+        return -1;
+    trace(full, plan->n_evaluations, plan->total_ms);
+    return 0;
 }
 
 int search_full(struct plan *plan, const struct oracle *oracle,

@@ -160,10 +160,10 @@ uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
 
 /* Rise of the second limit that the total must keep while pieces are merged.
  * Several limits are tried one after the other. The first limit is the total
- * before merging. The second limit is higher by FIRST_RISE, a share of the step
- * time that a job waits for. From then on the rise grows by the factor
- * NEXT_RISE. The limits do not depend on the rise that the caller allows. So a
- * caller that allows more gets no worse plan. */
+ * before merging. The second limit is higher by FIRST_RISE, a share of that
+ * total. From then on the rise grows by the factor NEXT_RISE. The limits do not
+ * depend on the rise that the caller allows. So a caller that allows more gets
+ * no worse plan. */
 #define FIRST_RISE 0.001
 #define NEXT_RISE 1.25
 /* Rise of the last limit, as a multiple of the rise that the caller allows. The
@@ -277,47 +277,135 @@ static bool merge_pieces(struct evaluator *evaluator, double below_ms,
     return evaluator_make(evaluator);
 }
 
-/* Saves the assignment as the best if three conditions hold. Its total is at
- * most most_ms. It exceeds no limit. It has fewer pieces than the best so far,
- * or as many pieces and a lower total. */
-static void keep_simplest(struct snapshot *best,
-                          const struct assignment *assignment, double most_ms)
+/* Returns whether the pieces of the unit change its training. */
+static bool changes_training(const struct assignment *assignment, uint32_t u)
 {
-    struct snapshot next = {0};
+    const struct search_space *space = assignment->space;
+    const uint32_t first = assignment->first_of[u];
+
+    return space->types[assignment->pieces[first].type].kind &
+           space->units[u].changing;
+}
+
+/* Makes the cheapest change after which the training of the unit is unchanged
+ * and the total is below below_ms. The number of pieces may rise. Returns false
+ * if the training is unchanged already, or if no change keeps the total below
+ * below_ms. */
+static bool keep_training(struct evaluator *evaluator, double below_ms,
+                          uint32_t u)
+{
+    const struct assignment *assignment = &evaluator->assignment;
+    const struct search_space *space = assignment->space;
+    const struct unit *unit = &space->units[u];
+    struct rng rng;
+
+    if (!changes_training(assignment, u) || unit->device != NO_PIECE)
+        return false;
+    evaluator_seek(evaluator, 0, below_ms);
+    for (uint32_t r = 0;
+         r < assignment->n_devices && unit->shardings->kind == SHARDING_WHOLE;
+         r++)
+        offer_merge(evaluator, u, NO_PIECE, r);
+    for (uint32_t f = 0; f < unit->n_shardings; f++) {
+        const struct sharding *sharding = &unit->shardings[f];
+
+        if (sharding->kind == SHARDING_WHOLE ||
+            space->types[sharding->type].kind & unit->changing)
+            continue;
+        rng_init(&rng, u, f);
+        candidate_clear(&evaluator->candidate);
+        rebuild(&evaluator->candidate, assignment, &sharding, 1, &rng);
+        evaluator_note(evaluator, evaluator_price(evaluator));
+    }
+    return evaluator_make(evaluator);
+}
+
+/* Best assignment of a simplification so far. */
+struct simplest {
+    struct snapshot *best;
+    uint32_t n_changed; /* number of units whose training it changes */
+    double most_ms;     /* highest total that is allowed */
+    uint64_t n_looked;  /* number of pieces that local steps looked at */
+};
+
+static uint32_t count_changed(const struct assignment *assignment)
+{
+    uint32_t n = 0;
+
+    for (uint32_t u = 0; u < assignment->space->n_units; u++)
+        n += changes_training(assignment, u);
+    return n;
+}
+
+/* Saves the assignment as the best if it keeps all limits and is simpler than
+ * the best so far: it changes the training of fewer units; or, with as many, it
+ * has fewer pieces; or, with as many, a lower total. */
+static void keep_simplest(struct simplest *simplest,
+                          const struct assignment *assignment)
+{
+    const uint32_t n_changed = count_changed(assignment);
+    struct snapshot *best = simplest->best, next = {0};
 
     snapshot_save(&next, assignment);
     snapshot_price(&next, assignment->space);
-    if (next.total_ms <= most_ms && next.excess <= 0 &&
-        (next.n < best->n ||
-         (next.n == best->n && next.total_ms < best->total_ms)))
+    if (next.total_ms <= simplest->most_ms && next.excess <= 0 &&
+        (n_changed < simplest->n_changed ||
+         (n_changed == simplest->n_changed &&
+          (next.n < best->n ||
+           (next.n == best->n && next.total_ms < best->total_ms))))) {
         snapshot_copy(best, &next);
+        simplest->n_changed = n_changed;
+    }
     snapshot_release(&next);
 }
 
+static bool may_go_on(const struct evaluator *evaluator,
+                      const struct simplify_limits *limits)
+{
+    return evaluator->n_priced < limits->most_priced &&
+           clock_ms() < limits->end_ms && !interrupt_requested();
+}
+
+/* Makes all changes that keep the total at most limit_ms. */
+static void simplify_below(struct evaluator *evaluator,
+                           struct simplest *simplest, double limit_ms,
+                           const struct simplify_limits *limits)
+{
+    const double below_ms = nextafter(limit_ms, INFINITY);
+    const struct assignment *assignment = &evaluator->assignment;
+    const uint32_t n_units = assignment->space->n_units;
+
+    for (uint32_t u = 0; u < n_units && may_go_on(evaluator, limits); u++)
+        while (keep_training(evaluator, below_ms, u))
+            keep_simplest(simplest, assignment);
+    for (uint32_t u = 0; u < n_units && may_go_on(evaluator, limits); u++)
+        while (merge_pieces(evaluator, below_ms, u))
+            keep_simplest(simplest, assignment);
+    while (may_go_on(evaluator, limits) &&
+           step(evaluator, AS_SIMPLE, &simplest->n_looked))
+        keep_simplest(simplest, assignment);
+}
+
 uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
-                  double rise_frac, uint64_t move_limit_bytes)
+                  const struct simplify_limits *limits)
 {
     const double least_ms = snapshot->total_ms;
-    const double queued_ms = oracle_queued_ms(space->oracle, least_ms);
-    const double most_ms = queued_ms * (1 + rise_frac);
+    struct simplest simplest = {.best = snapshot, .most_ms = limits->most_ms};
     double limit_ms, rise = 0;
-    uint64_t n_looked = 0;
     struct evaluator evaluator;
 
-    if (!(rise_frac > 0))
+    if (!(limits->most_ms > least_ms))
         return 0;
     evaluator_init(&evaluator, space);
-    evaluator.assignment.move_limit_bytes = move_limit_bytes;
+    evaluator.assignment.move_limit_bytes = limits->move_limit_bytes;
     snapshot_load(snapshot, &evaluator.assignment);
+    simplest.n_changed = count_changed(&evaluator.assignment);
     do {
-        limit_ms = least_ms + rise * queued_ms;
-        for (uint32_t u = 0; u < space->n_units; u++)
-            while (merge_pieces(&evaluator, nextafter(limit_ms, INFINITY), u))
-                keep_simplest(snapshot, &evaluator.assignment, most_ms);
-        while (step(&evaluator, AS_SIMPLE, &n_looked))
-            keep_simplest(snapshot, &evaluator.assignment, most_ms);
+        limit_ms = least_ms * (1 + rise);
+        simplify_below(&evaluator, &simplest, limit_ms, limits);
         rise = fmax(FIRST_RISE, rise * NEXT_RISE);
-    } while (rise <= FIRST_RISE ||
-             limit_ms < least_ms + MOST_RISE * (most_ms - least_ms));
+    } while ((rise <= FIRST_RISE ||
+              limit_ms < least_ms + MOST_RISE * (limits->most_ms - least_ms)) &&
+             may_go_on(&evaluator, limits));
     return evaluator_release(&evaluator);
 }

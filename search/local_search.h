@@ -18,19 +18,29 @@
 uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
                 bool by_memory, double most_ms);
 
-/* Reduces the number of pieces. A change makes a unit whole, merges pieces of a
- * unit, or gives a unit a sharding of fewer pieces. Cheap changes are made
- * first. Between two changes a local search improves the other pieces. The part
- * of the step time that the job waits for rises by at most the share rise_frac.
- * The memory limits are kept, and the migration is at most move_limit_bytes. If
- * rise_frac is 0, nothing is changed.
+/* Limits of a simplification. */
+struct simplify_limits {
+    double most_ms; /* highest total; below the total of the assignment, nothing
+                       is changed */
+    uint64_t move_limit_bytes; /* most migration, or NO_MOVE_LIMIT */
+    uint64_t most_priced; /* number of changes priced after which it ends */
+    /* time on clock_ms() at which it ends, or INFINITY; an interrupt ends it,
+     * too */
+    double end_ms;
+};
+
+/* Simplifies an assignment: reduces the number of units whose training it
+ * changes, and then the number of pieces. A change makes a unit whole, merges
+ * pieces of a unit, gives a unit a sharding of fewer pieces, or one that does
+ * not change its training. Cheap changes are made first. Between two changes a
+ * local search improves the other pieces. Memory limits are kept.
  *
- * The sequence of changes is the same for any rise_frac. The result is the
- * assignment in this sequence that has the fewest pieces and keeps the limits
- * above. Among assignments with equally few pieces it is the cheapest. So a
- * larger rise_frac never gives more pieces, and for the same number of pieces
- * never a higher cost. Returns the number of changes priced. */
+ * Unless it ends early, the sequence of changes is the same for any most_ms.
+ * The result is the simplest assignment in this sequence that keeps the limits.
+ * Among equally simple assignments it is the cheapest. So a larger most_ms
+ * never gives a less simple assignment, and for an equally simple one never a
+ * higher cost. Returns the number of changes priced. */
 uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
-                  double rise_frac, uint64_t move_limit_bytes);
+                  const struct simplify_limits *limits);
 
 #endif

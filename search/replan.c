@@ -42,15 +42,6 @@
 
 /* --- offering assignments to the front --- */
 
-/* Returns the step time of an assignment. It is at least the time that the host
- * needs to queue a step, because migration cannot make a step shorter than
- * that. */
-static double queued_total(const struct assignment *assignment)
-{
-    return oracle_queued_ms(assignment->space->oracle,
-                            assignment_true_total(assignment));
-}
-
 bool replan_offer_assignment(struct replan *replan)
 {
     const struct assignment *assignment = &replan->evaluator.assignment;
@@ -62,7 +53,7 @@ bool replan_offer_assignment(struct replan *replan)
 
     if (assignment->excess > 0)
         return false;
-    total_ms = queued_total(assignment);
+    total_ms = assignment_true_total(assignment);
     replan->plan->n_evaluations++;
     if (!isfinite(total_ms))
         return false;
@@ -143,16 +134,13 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
 /* --- stop rule --- */
 
 /* Returns whether no plan can cost less than the plan that the migration limit
- * selects. This holds if the total of the plan has reached the lower bound or
- * the time that the host needs to queue a step. */
+ * selects, because the total of the plan has reached the lower bound. */
 static bool is_at_bound(const struct replan *replan)
 {
-    const struct step *step = replan->space.oracle->step;
     const struct snapshot *picked =
         front_within(&replan->front, replan->limit_bytes);
-    const double least_ms = fmax(replan->bound.ms, step ? step->host_ms : 0);
 
-    return picked && picked->total_ms <= least_ms * (1 + ROUNDING_FRAC);
+    return picked && picked->total_ms <= replan->bound.ms * (1 + ROUNDING_FRAC);
 }
 
 /* Returns whether another cycle is not worth its time. gains[] holds the gains
@@ -422,7 +410,7 @@ static int find(struct replan *replan, struct err *err)
     snapshot_load(&replan->nearest, &replan->evaluator.assignment);
     (void)replan_offer_assignment(replan);
     replan->report->standing = (struct replan_point){
-        assignment->all_moved_bytes, queued_total(assignment)};
+        assignment->all_moved_bytes, assignment_true_total(assignment)};
     replan->report->standing_fits = !(assignment->excess > 0);
     if (checked_oracle_check(&replan->checked, err))
         return -1;
@@ -463,10 +451,16 @@ static int write_plan(struct replan *replan, struct arena *arena,
         report->front[i] = (struct replan_point){front->points[i].moved_bytes,
                                                  front->points[i].total_ms};
     snapshot_copy(&found, picked);
-    plan->n_evaluations +=
-        simplify(&found, &replan->space, replan->options->simplest_frac,
-                 replan->limit_bytes == NO_MOVE_LIMIT ? picked->moved_bytes
-                                                      : replan->limit_bytes);
+    plan->n_evaluations += simplify(
+        &found, &replan->space,
+        &(struct simplify_limits){
+            .most_ms = found.total_ms * (1 + replan->options->simplest_frac),
+            .move_limit_bytes = replan->limit_bytes == NO_MOVE_LIMIT
+                                    ? picked->moved_bytes
+                                    : replan->limit_bytes,
+            .most_priced = UINT64_MAX,
+            .end_ms = search_end_ms(&replan->checked,
+                                    replan->options->time_limit_ms)});
     snapshot_to_plan(&found, &replan->space, plan, arena);
     snapshot_release(&found);
     plan_join_columns(plan, false, arena); /* pieces that touch may remain */

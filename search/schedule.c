@@ -43,9 +43,6 @@
  *                           annealed did so together
  *     no lower bound        each of the last two stages gained less than
  *                           WORTH_GAIN
- *     host-bound            one start is annealed, and the job waits for its
- *                           host: no plan makes it faster, and the annealed
- *                           one is good with a faster host, too
  *
  * If costs are additive and the list is not long, only the first rule holds:
  * stages are cheap then, and the last one often finds the best plan.

@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_SEARCH_H
 
 #include "base/parallel.h"
-#include "core/plan.h"
+#include "core/plan_error.h"
 #include "search/tuning.h"
 
 /*
@@ -74,10 +74,19 @@ struct search_options {
     void (*on_found)(void); /* full: called when there is a first plan; from
                                then on an interrupt keeps the best plan. It may
                                be called more than once; may be NULL */
-    /* full: share by which the step time may rise in exchange for fewer pieces
-     * (search/local_search.h); 0: no rise. */
+    /* full: share by which the total may rise above the cheapest assignment
+     * found in exchange for a simpler one (search/local_search.h); 0: no rise,
+     * SIMPLEST_BY_ERROR: the error of the ratio of two totals */
     double simplest_frac;
+    /* full: total of a cheaper plan of the same tables, or 0. The rise begins
+     * there if the cheapest assignment found is not cheaper. */
+    double best_ms;
+    struct priced_parts *found; /* full: receives the cheapest assignment found,
+                                   before it was simplified; may be NULL */
 };
+/* Value of simplest_frac. If the error of the ratio is unknown, only changes
+ * that cost nothing are made. */
+#define SIMPLEST_BY_ERROR (-1.0)
 /* Effort that adapts to the problem: stages run until they gain little. No
  * stage begins after 2,400,000 changes, unless one of the last two stages
  * improved the plan. No stage goes on after twice this number of changes. If
@@ -178,11 +187,10 @@ struct replan_report {
  *    unit.
  *
  * Early end. The search ends early if the total of the picked plan is down to
- * the lower bound, or down to the time that the host takes to queue a step. The
- * current plan itself is the answer, and the only point of the front, in two
- * cases:
+ * the lower bound. The current plan itself is the answer, and the only point of
+ * the front, in two cases:
  *
- * - its total is down to the lower bound or to the time of the host;
+ * - its total is down to the lower bound;
  * - the limit on migration is 0, no table is new, no table has new rows, and no
  *   table has replicas but would be cheaper in another sharding.
  *

@@ -103,6 +103,8 @@ struct unit {
     const struct table *first; /* first of `tables` */
     int64_t pin;               /* device, or -1 */
     unsigned kinds; /* mask of the shard kinds into which the unit may be cut */
+    unsigned changing; /* mask of the shard kinds that change the training of a
+                          table of the unit (kind_changes_training) */
     /* width of a width step in columns; number of width steps of the whole
      * table */
     uint32_t width_step, n_width_steps;

@@ -23,6 +23,10 @@ static int constrain_unit(const struct search_space *space, struct unit *unit,
         const struct table *table = &space->problem->tables[unit->tables[k]];
 
         unit->kinds &= table->kinds;
+        for (unsigned i = 0; i < N_SHARD_KINDS; i++)
+            if (kind_changes_training(table, shard_traits[i].kind,
+                                      space->problem->dense_optimizer))
+                unit->changing |= shard_traits[i].kind;
         if (table->device < 0)
             continue;
         if (table->device >= space->n_devices)

@@ -284,14 +284,12 @@ static void price(const struct oracle *base, size_t n, const double *sums,
     const struct comm_oracle *oracle = (const void *)base;
     const uint32_t n_devices = base->problem->cluster.n_devices;
     double(*phases_ms)[N_PHASES] = mem_alloc(n_devices, sizeof(*phases_ms));
-    struct step step = oracle->step;
 
-    step.host_ms = 0;
     for (size_t i = 0; i < n; i++, sums += (size_t)n_devices * base->width) {
         double ms, bwd;
 
         phases(base, sums, compute_ms, phases_ms);
-        ms = step_of_ranks(&step, n_devices,
+        ms = step_of_ranks(&oracle->step, n_devices,
                            (const double(*)[N_PHASES])phases_ms);
         bwd = phases_ms[0][PHASE_GRADIENT] + phases_ms[0][PHASE_REDUCE];
         for (uint32_t r = 0; r < n_devices; r++) {
@@ -379,18 +377,30 @@ static void add_dedup(struct comm_oracle *oracle)
         id_work_ms(&rates->copy, comm_id_work_ns(&rates->copy, bytes, ids));
 }
 
+static struct wire wire_of(const struct comm_model *model,
+                           const struct cluster *cluster)
+{
+    const uint32_t group = comm_group_devices(cluster);
+    const bool has_hosts = group < cluster->n_devices;
+    const bool is_given = (group < 2 || cluster->intra_gbps > 0) &&
+                          (!has_hosts || cluster->inter_gbps > 0);
+
+    return (struct wire){
+        .intra_gbps = group > 1 ? comm_curve_gbps(&model->intra) : 0,
+        .inter_gbps = has_hosts ? comm_curve_gbps(&model->inter) : 0,
+        .is_assumed = !model->is_measured && !is_given};
+}
+
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
     const struct cluster *cluster = &oracle->base.problem->cluster;
     const double n_devices = cluster->n_devices;
-    const struct job *job = &oracle->base.problem->job;
 
     oracle->per_group = comm_group_devices(cluster);
     oracle->near = (oracle->per_group - 1) / n_devices;
     oracle->far = (n_devices - oracle->per_group) / n_devices;
     oracle->ring = 2 * (n_devices - 1) / n_devices;
     oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
-    oracle->step.host_ms = job->asks_host ? job->host_ms : oracle->comm.host_ms;
     add_dedup(oracle);
     oracle->ops = *ops;
     oracle->ops.comm = price;
@@ -401,4 +411,6 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.n_terms = step_n_terms(&oracle->step);
     oracle->base.cost.comm = oracle->comm.source;
     oracle->base.cost.exchange_error = oracle->comm.error;
+    oracle->base.cost.host = oracle->comm.host;
+    oracle->base.cost.wire = wire_of(&oracle->comm, cluster);
 }

@@ -96,8 +96,9 @@ struct comm_model {
      * backward. They determine how compute is split into forward and
      * backward. */
     double forward_base_ms, backward_base_ms;
-    /* Members of struct step (core/step.h). */
-    double overlap_cost[N_PHASES], host_ms;
+    double overlap_cost[N_PHASES]; /* member of struct step (core/step.h) */
+    enum host_basis host;          /* member of struct cost_source */
+    bool is_measured;              /* the curves come from measured exchanges */
     /* Origin of the constants, one phrase for reports. */
     const char *source;
     /* Prediction error of the exchanges. */

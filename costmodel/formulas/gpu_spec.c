@@ -4,6 +4,7 @@
 #include "base/hash.h"
 
 #include <math.h>
+#include <string.h>
 
 /*
  * Returns a curve on which latency and transfer overlap: its time is the root
@@ -67,6 +68,21 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
                      frac * spec->nic_gbps);
 }
 
+/* Returns whether the figures are those of a GPU on which TorchRec runs. The
+ * CPU and the kernels of this program do not run TorchRec. */
+static bool runs_torchrec(const struct gpu_spec *spec)
+{
+    return spec->comm_form != COMM_TOTAL && !spec->skips_checks;
+}
+
+/* Returns the basis of the host's time. It was measured beside an H100. */
+static enum host_basis host_of(const struct gpu_spec *spec)
+{
+    if (!runs_torchrec(spec))
+        return HOST_NONE;
+    return strcmp(spec->name, "h100") ? HOST_ASSUMED : HOST_MEASURED;
+}
+
 /*
  * Rates of the operations on ids before the lookups.
  *
@@ -120,7 +136,7 @@ struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
 {
     const double scale = 2900 / spec->dram_gbps;
 
-    if (spec->comm_form == COMM_TOTAL || spec->skips_checks)
+    if (!runs_torchrec(spec))
         return (struct dedup_rates){0};
     return (struct dedup_rates){.find = {239, 0, 0.213 * scale},
                                 .copy = {16.6, 0.00196 * scale, 0.679 * scale}};
@@ -162,6 +178,7 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
         .source = "latency and copy bandwidth of a host's memory",
         .ids = gpu_spec_ids(spec),
         .dedup = gpu_spec_dedup(spec),
+        .host = host_of(spec),
     };
 
     for (unsigned p = 0; p < N_PHASES; p++)
@@ -198,9 +215,6 @@ uint64_t gpu_spec_hash(const struct gpu_spec *spec)
         spec->intra_alpha_us, spec->intra_gbps, spec->nic_gbps,
         DOMAINS_FRAC,         HOSTS_ALPHA_US,   RANK_ALPHA_US,
     };
-    const uint64_t hash = hash_bytes(figures, sizeof(figures), 0);
 
-    return spec->host_ms > 0
-               ? hash_bytes(&spec->host_ms, sizeof(spec->host_ms), hash)
-               : hash;
+    return hash_bytes(figures, sizeof(figures), 0);
 }

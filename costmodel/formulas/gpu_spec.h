@@ -32,8 +32,6 @@ struct gpu_spec {
      * lookups). The value comes from a fit. */
     double hot_rows;
     double launch_us;
-    /* Time in ms that a host takes to queue a step of TorchRec; 0: unknown. */
-    double host_ms;
     /* Bandwidth and latency of an all-to-all inside a host, for each GPU. */
     double intra_gbps, intra_alpha_us;
     /* Line rate of the GPU's network adapter. */

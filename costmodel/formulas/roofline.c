@@ -489,7 +489,6 @@ struct comm_model job_comm(const struct gpu_spec *spec,
     model.backward_base_ms =
         (kernels->backward_launches + kernels->sort_launches) *
         spec->launch_us / 1000;
-    model.host_ms = spec->skips_checks ? 0 : spec->host_ms;
     return model;
 }
 

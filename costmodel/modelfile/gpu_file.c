@@ -12,7 +12,7 @@
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* All members of a GPU file; three of them are optional. Every number is a
+/* All members of a GPU file; two of them are optional. Every number is a
  * figure that has a source in the file. Their ranges are narrow enough to catch
  * MiB given as bytes and MHz given as GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
@@ -30,7 +30,6 @@ static const struct place_field members[] = {
     {"row_cycles", GPU(row_cycles), true, 0.1, 1000, NULL},
     {"bag_row_us", GPU(bag_row_us), true, 0, 100, NULL},
     {"launch_us", GPU(launch_us), true, 0, 1000, NULL},
-    {"host_ms", GPU(host_ms), false, 0, 1000, NULL},
     {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
     {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
     {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},

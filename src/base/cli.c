@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,29 +56,89 @@ static bool is_within(uint64_t n, const struct option_spec *spec)
     return (double)n >= spec->min && (double)n <= spec->max;
 }
 
-/* Parses "N" or, for OPTION_RANGE, "N..M" with N <= M. */
 static int set_whole(struct option_value *value, const struct option_spec *spec,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
-    const char *first = value->text, *last = first;
-    const char *dots =
-        spec->type == OPTION_RANGE ? strstr(value->text, "..") : NULL;
-
-    value->is_range = dots != NULL;
-    if (dots) {
-        first = arena_strndup(arena, value->text, (size_t)(dots - value->text));
-        last = dots + 2;
-    }
-    if (text_to_u64(first, &value->u64) && text_to_u64(last, &value->last) &&
-        is_within(value->u64, spec) && is_within(value->last, spec) &&
-        value->u64 <= value->last)
+    if (text_to_u64(value->text, &value->u64) && is_within(value->u64, spec))
         return 0;
     return err_usage(
-        err,
-        dots ? "option '--%s' takes a range of whole numbers from %.0f to "
-               "%.0f, the smaller one first, not '%s'"
-             : "option '--%s' takes a whole number from %.0f to %.0f, not '%s'",
+        err, "option '--%s' takes a whole number from %.0f to %.0f, not '%s'",
         spec->name, spec->min, spec->max, value->text);
+}
+
+/* Numbers of a list after which no further range is taken. */
+#define MOST_NUMBERS 1000000
+
+/* Range of whole numbers, first, first + step ... last. */
+struct number_range {
+    uint64_t first, last, step;
+    bool is_listed; /* a single number */
+};
+
+/* Parses "N", "N..M" with N <= M, or "N..M:STEP". */
+static bool parse_range(struct number_range *range, char *text,
+                        const struct option_spec *spec)
+{
+    char *dots = strstr(text, ".."), *colon = dots ? strchr(dots, ':') : NULL;
+
+    *range = (struct number_range){.step = 1, .is_listed = !dots};
+    if (dots)
+        *dots = '\0';
+    if (colon)
+        *colon = '\0';
+    return text_to_u64(text, &range->first) &&
+           text_to_u64(dots ? dots + 2 : text, &range->last) &&
+           (!colon || text_to_u64(colon + 1, &range->step)) &&
+           is_within(range->first, spec) && is_within(range->last, spec) &&
+           range->first <= range->last && is_within(range->step, spec);
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const struct option_number *a = left, *b = right;
+
+    return a->n != b->n ? (a->n > b->n) - (a->n < b->n)
+                        : b->is_listed - a->is_listed;
+}
+
+/* Parses a list of numbers and ranges. Sorts the numbers and leaves out those
+ * that occur again. */
+static int set_numbers(struct option_value *value,
+                       const struct option_spec *spec, struct arena *arena,
+                       struct err *err)
+{
+    struct option_number *all = NULL;
+    size_t n = 0, n_kept = 0, capacity = 0;
+
+    value->is_range = strpbrk(value->text, ".,") != NULL;
+    for (const char *from = value->text; from; from = strchr(from, ',')) {
+        struct number_range range;
+
+        from += *from == ',';
+        if (n > MOST_NUMBERS ||
+            !parse_range(&range, arena_strndup(arena, from, strcspn(from, ",")),
+                         spec)) {
+            mem_free(all);
+            return err_usage(err,
+                             "option '--%s' takes whole numbers from %.0f to "
+                             "%.0f, such as 8, 8..64, 8..64:8 or 8,16,32, not "
+                             "'%s'",
+                             spec->name, spec->min, spec->max, value->text);
+        }
+        for (uint64_t k = range.first; k <= range.last; k += range.step) {
+            all = mem_room(all, n, &capacity, sizeof(*all));
+            all[n++] = (struct option_number){k, range.is_listed};
+        }
+    }
+    qsort(all, n, sizeof(*all), compare_numbers);
+    value->numbers = ARENA_NEW(arena, struct option_number, n);
+    for (size_t i = 0; i < n; i++)
+        if (!i || all[i].n != all[i - 1].n)
+            value->numbers[n_kept++] = all[i];
+    value->n_numbers = n_kept;
+    value->u64 = value->numbers[0].n;
+    mem_free(all);
+    return 0;
 }
 
 /* Parses a size. A number without a unit is refused because the unit that the
@@ -127,8 +188,9 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
 {
     switch (spec->type) {
     case OPTION_U64:
+        return set_whole(value, spec, err);
     case OPTION_RANGE:
-        return set_whole(value, spec, arena, err);
+        return set_numbers(value, spec, arena, err);
     case OPTION_DOUBLE:
     case OPTION_PERCENT:
         return set_number(value, spec, arena, err);

@@ -24,7 +24,8 @@ enum option_type {
     OPTION_UPDATE,   /* a file that is read and replaced */
     OPTION_DATABASE, /* an SQLite file */
     OPTION_U64,
-    OPTION_RANGE, /* a whole number or a range: "4", "4..16" */
+    /* whole numbers: "4", "4..16", "8..64:8", "8,16,32" */
+    OPTION_RANGE,
     OPTION_DOUBLE,
     OPTION_PERCENT, /* a percentage: "1%" has the value 0.01 */
     OPTION_BYTES,   /* a size: "80GiB" */
@@ -53,10 +54,13 @@ struct option_value {
                          the option has no value */
     int choice;       /* OPTION_CHOICE: index of the choice, from 0 */
     uint64_t u64;
-    /* OPTION_RANGE: last number of the range. The first number is `u64`. For a
-     * single number both are equal. */
-    uint64_t last;
-    bool is_range; /* OPTION_RANGE: the user typed a range */
+    /* OPTION_RANGE: the numbers, rising, in the arena. `u64` is the first. */
+    struct option_number {
+        uint64_t n;
+        bool is_listed; /* the user typed this number, not only a range of it */
+    } * numbers;
+    size_t n_numbers;
+    bool is_range; /* OPTION_RANGE: the user typed more than one number */
     double number;
 };
 

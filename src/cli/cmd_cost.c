@@ -8,6 +8,7 @@
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the plan with its predicted costs, as JSON"},
+    DETAILS_OPTION,
     {0},
 };
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const struct option_spec count_options[] = {
-    {"gpus", 'g', OPTION_RANGE, "N|N..M", NULL, 1, PLANNING_MAX_GPUS, NULL,
-     "number of GPUs"},
+    {"gpus", 'g', OPTION_RANGE, "N|N..M|N,M", NULL, 1, PLANNING_MAX_GPUS, NULL,
+     "number of GPUs, a range such as 8..64:8, or a list"},
     {0},
 };
 /* Options for re-planning: the current plan, and limits on its changes. */
@@ -44,6 +44,7 @@ static const struct option_spec own_options[] = {
      "best cost, seconds"},
     {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "leave other planners out of the report"},
+    DETAILS_OPTION,
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
     {0},

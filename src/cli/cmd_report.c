@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "core/plan_error.h"
 #include "core/plan_price.h"
 #include "core/what_if.h"
 #include "costmodel/models/oracle_open.h"

@@ -4,7 +4,6 @@
 #include "cli/planning.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
-#include "costmodel/models/oracles.h"
 #include "device/world_fork.h"
 #include "exec/exec.h"
 #include "exec/exec_report.h"
@@ -99,8 +98,8 @@ static int load_plan(struct run_request *run, struct err *err)
         if (oracle_price_plan(plan, plan->cost.name, run->cli->arena, err))
             return -1;
     }
-    plan->cost.host_ms =
-        0; /* 0 because no host of a training job queues these kernels */
+    /* no host of a training job queues these kernels */
+    plan->cost.host = HOST_NONE;
     return 0;
 }
 

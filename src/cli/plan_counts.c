@@ -10,6 +10,7 @@
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
 #include "core/cluster.h"
+#include "core/host.h"
 #include "io/plan_json.h"
 #include "io/plan_json_write.h"
 
@@ -18,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Relative tolerance of `near`: a number of GPUs whose total is within 5 % of
- * the least total counts as about as fast. */
+/* Relative tolerance of `near`: a number of GPUs whose samples a second are
+ * within 5 % of the most counts as about as fast. */
 #define NEAR_FRAC 0.05
 
 /* Result for one number of GPUs. If no plan fits, the real numbers after `fits`
@@ -30,24 +31,31 @@ struct count {
     bool hosts_assumed, fits;
     const char *hosts;   /* "2x8": hosts x GPUs per host */
     const char *why_not; /* why no plan fits: a sentence; NULL if one fits */
-    double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN if not known */
-    uint64_t used_bytes, memory_bytes;           /* memory of the fullest GPU */
+    /* GPU work, step with the host, samples a second: of all GPUs and of one */
+    double total_ms, step_ms, rate, gpu_rate;
+    /* gpu_rate as a share of that of the smallest number that fits */
+    double scaling_frac;
+    double bound_ms;                   /* NAN if not known */
+    uint64_t used_bytes, memory_bytes; /* memory of the fullest GPU */
     double used, used_frac;
     const char *stopped, *inputs_hash;
 };
 #define COUNT(member) MEMBER_OF(struct count, member)
 static const struct figure count_figures[] = {
     {"gpus", "GPUs", 5, 0, FIGURE_PLAIN, COUNT(n_gpus)},
-    {NULL, "hosts", 7, 0, FIGURE_PLAIN, COUNT(hosts)},
+    {NULL, "hosts", 6, 0, FIGURE_PLAIN, COUNT(hosts)},
     {"hosts", NULL, 0, 0, FIGURE_PLAIN, COUNT(n_hosts)},
     {"hosts_assumed", NULL, 0, 0, FIGURE_PLAIN, COUNT(hosts_assumed)},
     {"fits", "fits", -4, 0, FIGURE_PLAIN, COUNT(fits)},
-    {"total_ms", "total ms", 10, 4, FIGURE_PLAIN, COUNT(total_ms)},
-    {"bound_ms", "bound ms", 10, 4, FIGURE_PLAIN, COUNT(bound_ms)},
-    {NULL, "gap %", 6, 2, FIGURE_PERCENT, COUNT(gap_frac)},
-    {NULL, "GPU ms", 10, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
+    {"step_ms", "step ms", 8, 3, FIGURE_PLAIN, COUNT(step_ms)},
+    {"total_ms", "GPU ms", 8, 3, FIGURE_PLAIN, COUNT(total_ms)},
+    {"samples_per_second", "samples/s", 10, 0, FIGURE_PLAIN, COUNT(rate)},
+    {"samples_per_second_per_gpu", "per GPU", 8, 0, FIGURE_PLAIN,
+     COUNT(gpu_rate)},
+    {NULL, "scale %", 7, 0, FIGURE_PERCENT, COUNT(scaling_frac)},
+    {"bound_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(bound_ms)},
     {NULL, "fullest GPU", 11, 0, FIGURE_BYTES, COUNT(used)},
-    {NULL, "%", 5, 1, FIGURE_PERCENT, COUNT(used_frac)},
+    {NULL, "%", 4, 0, FIGURE_PERCENT, COUNT(used_frac)},
     {"fullest_gpu", NULL, 0, 0, FIGURE_PLAIN, COUNT(fullest)},
     {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(used_bytes)},
     {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(memory_bytes)},
@@ -67,15 +75,16 @@ struct counts {
     const char *why_so_few;
     struct progress progress; /* progress; counts numbers of GPUs */
     struct planning_counts asked;
-    /* Results for the smallest number of GPUs with a plan, for the fastest, and
-     * for the smallest that is about as fast (NEAR_FRAC); NULL: no plan fits.
-     */
+    /* Results for the smallest number of GPUs with a plan, for the one with the
+     * most samples a second, and for the smallest that is about as fast
+     * (NEAR_FRAC); NULL: no plan fits. */
     const struct count *smallest, *fastest, *near;
     struct cost_source cost; /* cost model of the last number that has a plan */
     /* shortage at the last number of GPUs for which no plan fits */
     struct shortage shortage;
     struct arena arena; /* arena for data that live longer than a single plan */
     bool any_assumed;
+    bool is_bound; /* the dense part is unknown: rates are upper bounds */
 };
 
 static void note_plan(struct counts *counts, struct count *count,
@@ -90,10 +99,10 @@ static void note_plan(struct counts *counts, struct count *count,
     };
     count->fits = true;
     count->total_ms = plan->total_ms;
-    count->gpu_ms = plan->total_ms * count->n_gpus;
+    count->step_ms = plan_step(plan).ms;
+    count->rate = 1000 * (double)plan->problem.batch / count->step_ms;
+    count->gpu_rate = count->rate / count->n_gpus;
     count->bound_ms = plan->bound_ms;
-    if (plan->bound_ms > 0)
-        count->gap_frac = plan->total_ms / plan->bound_ms - 1;
     count->fullest = plan_fullest(plan);
     count->used_bytes = plan->devices[count->fullest].memory.total;
     count->memory_bytes = plan->problem.cluster.memory_bytes[count->fullest];
@@ -103,8 +112,10 @@ static void note_plan(struct counts *counts, struct count *count,
     count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
     if (!counts->smallest)
         counts->smallest = count;
-    if (!counts->fastest || count->total_ms < counts->fastest->total_ms)
+    count->scaling_frac = count->gpu_rate / counts->smallest->gpu_rate;
+    if (!counts->fastest || count->rate > counts->fastest->rate)
         counts->fastest = count;
+    counts->is_bound |= !(job_dense_ms(&plan->problem.job) > 0);
 }
 
 /* Returns the time limit in ms for the next number of GPUs: an equal share of
@@ -132,7 +143,8 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
     int rc;
 
     *count = (struct count){.n_gpus = n_gpus};
-    count->total_ms = count->bound_ms = count->gap_frac = count->gpu_ms = NAN;
+    count->total_ms = count->step_ms = count->bound_ms = NAN;
+    count->rate = count->gpu_rate = count->scaling_frac = NAN;
     count->used = count->used_frac = NAN;
     if (planning_set_cluster(&plan.problem, n_gpus,
                              &request->from.problem.cluster, cli, err))
@@ -202,15 +214,18 @@ static void print_answer(struct counts *counts)
                    is_per_gpu ? "batch of a GPU" : "global batch",
                    cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
                    counts->cost.comm);
-        cli_printf("smallest that fits: %u %s, %.4f ms\n"
-                   "fastest: %u %s, %.4f ms",
-                   smallest->n_gpus, gpus(smallest), smallest->total_ms,
-                   fastest->n_gpus, gpus(fastest), fastest->total_ms);
+        cli_printf("smallest that fits: %u %s, %.0f samples/s\n"
+                   "fastest: %u %s, %.0f samples/s",
+                   smallest->n_gpus, gpus(smallest), smallest->rate,
+                   fastest->n_gpus, gpus(fastest), fastest->rate);
         if (counts->near != fastest)
             cli_printf("; %u %s come within %.0f %% of it",
                        counts->near->n_gpus, gpus(counts->near),
                        100 * NEAR_FRAC);
         cli_printf("\n");
+        if (counts->is_bound)
+            cli_printf("samples/s: upper bounds, as the dense part is not "
+                       "known\n");
         if (undone && !strcmp(counts->why_so_few, "time"))
             cli_printf("the time limit was reached: %s\n", undone);
     }
@@ -288,10 +303,9 @@ static int plan_all(struct counts *counts, struct err *err)
         else if (clock_ms() >= counts->end_ms)
             counts->why_so_few = "time";
     }
-    /* If no plan fits a number of GPUs, its total is NAN. */
+    /* If no plan fits a number of GPUs, its rate is NAN. */
     for (size_t i = 0; counts->fastest && !counts->near; i++)
-        if (counts->list[i].total_ms <=
-            counts->fastest->total_ms * (1 + NEAR_FRAC))
+        if (counts->list[i].rate >= counts->fastest->rate * (1 - NEAR_FRAC))
             counts->near = &counts->list[i];
     return 0;
 }

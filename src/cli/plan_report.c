@@ -8,6 +8,7 @@
 #include "core/cluster.h"
 #include "core/what_if.h"
 #include "costmodel/models/oracle_open.h"
+#include "emit/first_screen.h"
 #include "emit/plan_diff.h"
 #include "emit/report.h"
 #include "io/plan_json.h"
@@ -59,12 +60,44 @@ static void list_rivals(struct compare_entry list[2],
                                   ? "TorchRec's planner, cut short"
                                   : "TorchRec's planner";
         } else if ((by->rule || by->figure) && entry.valid &&
-                   (!list[1].valid || entry.total_ms < list[1].total_ms)) {
+                   (!list[1].valid ||
+                    entry.priced.total_ms < list[1].priced.total_ms)) {
             list[1] = entry;
             list[1].planner =
                 arena_printf(arena, "the best greedy (%s)", entry.planner);
         }
     }
+}
+
+/* Fills list[] with the alternatives of the advice, compared with the plan.
+ * Returns their number. */
+static size_t list_alternatives(struct report_alternative *list,
+                                const struct advice *advice,
+                                const struct plan *plan)
+{
+    for (size_t i = 0; i < advice->n; i++)
+        list[i] = (struct report_alternative){
+            .without = advice->list[i].without,
+            .ratio = advice->list[i].total_ms / plan->total_ms,
+            .keeps_training = advice->list[i].keeps_training,
+            .is_chosen = advice->list[i].is_chosen};
+    return advice->n;
+}
+
+/* Returns the name of the GPU that the plan is priced for, or NULL if the cost
+ * model is of no GPU. */
+static const char *gpu_of(const struct plan *plan, const struct cli *cli)
+{
+    const char *name = strchr(plan->cost.name, ':');
+    size_t len;
+
+    if (cli_given(cli, "gpu"))
+        return cli_string(cli, "gpu");
+    if (!name || !strncmp(plan->cost.name, "torchrec", 8))
+        return NULL;
+    name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name + 1;
+    len = strcspn(name, ".");
+    return arena_strndup(cli->arena, name, len);
 }
 
 /* Returns the total in ms that the plan would have if the job did not
@@ -84,28 +117,43 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
                : plain.total_ms;
 }
 
-/* Prints the report of a plan. If `rivals` is not NULL, the report compares the
- * plan with the plans of TorchRec's planner and of the best greedy planner.
- * After an interrupt all parts of the report that take long are left out. */
+/* Prints the first screen of a plan, or with --details its whole report. If
+ * there is a request, the plan is compared with the plans of TorchRec's planner
+ * and of the best greedy planner. After an interrupt all parts of the report
+ * that take long are left out. */
 static void plan_report(const struct plan *plan, const struct oracle *oracle,
-                        const struct rivals *rivals, const struct cli *cli)
+                        const struct plan_request *request,
+                        const struct cli *cli)
 {
     const bool is_short = interrupt_requested();
+    const bool has_rivals = request && !cli_given(cli, "no-rivals");
+    struct report_alternative alternatives[MOST_ALTERNATIVES];
     struct compare_entry list[2];
+    struct report_options options = {
+        .gpu = gpu_of(plan, cli),
+        .is_default_gpu = !cli_given(cli, "gpu") && !cli_given(cli, "cost"),
+        .is_default_batch = request && !cli_given(cli, "batch") &&
+                            !cli_given(cli, "batch-per-gpu"),
+        .path = cli_string(cli, "output"),
+        .alternatives = alternatives,
+        .n_columns = cli_columns(cli),
+        .waits = oracle_waits(oracle),
+        .rivals = list,
+        .n_rivals = has_rivals ? 2 : 0};
 
-    if (rivals)
-        list_rivals(list, rivals, plan, cli->arena);
-    emit_report(
-        plan,
-        &(struct report_options){
-            .n_columns = cli_columns(cli),
-            .waits = oracle_waits(oracle),
-            .without_ms =
-                is_short ? NULL : what_if_without(plan, oracle, cli->arena),
-            .plain_ms = is_short ? NAN : plain_ms(plan, cli->arena),
-            .rivals = list,
-            .n_rivals = rivals ? 2 : 0},
-        cli_text());
+    if (has_rivals)
+        list_rivals(list, &request->rivals, plan, cli->arena);
+    if (request)
+        options.n_alternatives =
+            list_alternatives(alternatives, &request->advice, plan);
+    if (!cli_given(cli, "details") && !cli_given(cli, "wide")) {
+        emit_first_screen(plan, &options, cli_text());
+        return;
+    }
+    options.without_ms =
+        is_short ? NULL : what_if_without(plan, oracle, cli->arena);
+    options.plain_ms = is_short ? NAN : plain_ms(plan, cli->arena);
+    emit_report(plan, &options, cli_text());
 }
 
 /* --- the report of re-planning --- */
@@ -226,14 +274,13 @@ static json_t *point_to_json(const struct replan_point *point)
                      json_real_or_null(point->total_ms));
 }
 
-/* Returns the plan as a JSON document. Its member "movement" has the report of
- * re-planning and every move. */
-static json_t *replanning_to_json(const struct plan_request *request,
-                                  const struct plan *plan)
+/* Returns the report of re-planning, and every move. */
+static json_t *movement_to_json(const struct plan_request *request,
+                                const struct plan *plan)
 {
     struct cli *cli = request->cli;
     const struct replan_report *report = &request->replanned;
-    json_t *root = plan_document(plan), *front = json_array(), *movement;
+    json_t *front = json_array(), *movement;
     struct plan_moves moves;
 
     plan_moves_find(&moves, &request->from, plan, cli->arena);
@@ -247,7 +294,44 @@ static json_t *replanning_to_json(const struct plan_request *request,
         "standing", point_to_json(&report->standing), "standing_fits",
         report->standing_fits, "front", front);
     json_object_update_new(movement, plan_moves_to_json(&moves));
-    json_object_set_new(root, "movement", movement);
+    return movement;
+}
+
+/* Returns the alternatives of a plan as a JSON list. */
+static json_t *alternatives_to_json(const struct advice *advice)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < advice->n; i++) {
+        const struct alternative *one = &advice->list[i];
+
+        json_array_append_new(
+            list, json_pack("{s:s, s:o, s:o, s:b}", "without", one->without,
+                            "total_ms", json_real_or_null(one->total_ms),
+                            "step_ms", json_real_or_null(one->step_ms),
+                            "chosen", one->is_chosen));
+    }
+    return list;
+}
+
+/* Returns the plan as a JSON document, with the other planners, the
+ * alternatives and, for --from, the movement. */
+static json_t *request_to_json(const struct plan_request *request,
+                               const struct plan *plan)
+{
+    struct cli *cli = request->cli;
+    json_t *root = plan_document(plan);
+    struct compare_entry list[2];
+
+    if (!cli_given(cli, "no-rivals")) {
+        list_rivals(list, &request->rivals, plan, cli->arena);
+        json_object_set_new(root, "rivals", compare_entries_to_json(list, 2));
+    }
+    if (cli_given(cli, "from"))
+        json_object_set_new(root, "movement", movement_to_json(request, plan));
+    else
+        json_object_set_new(root, "alternatives",
+                            alternatives_to_json(&request->advice));
     return root;
 }
 
@@ -258,7 +342,6 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
     const char *path = cli_string(cli, "output");
     const bool is_stdout = path && !strcmp(path, "-");
     const bool is_from = request && cli_given(cli, "from");
-    const bool has_rivals = request && !cli_given(cli, "no-rivals");
 
     if (path && !is_stdout && plan_save(plan, path, err))
         return -1;
@@ -266,12 +349,13 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
      * it is complete. So only a plan on standard output needs protection from
      * an interrupt. */
     interrupt_keep(is_stdout);
-    if (is_from && cli_given(cli, "json"))
-        cli_print_document(replanning_to_json(request, plan));
+    if (cli_given(cli, "json") && request)
+        cli_print_text(
+            plan_document_text(request_to_json(request, plan), cli->arena));
     else if (is_stdout || cli_given(cli, "json"))
         cli_print_text(plan_to_json(plan, cli->arena));
     else {
-        plan_report(plan, oracle, has_rivals ? &request->rivals : NULL, cli);
+        plan_report(plan, oracle, request, cli);
         if (is_from)
             replanning_report(request, plan);
     }

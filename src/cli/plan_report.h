@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "emit/compare_table.h"
+#include "search/advice.h"
 #include "search/planners.h"
 
 /*
@@ -29,9 +30,18 @@ struct plan_request {
     struct replan_report replanned; /* result of re-planning */
     /* trace of the search for --trace; free its points with mem_free */
     struct search_trace trace;
+    struct advice advice; /* alternatives of the plan, for the report */
     /* results of other planners, for the report */
     struct rivals rivals;
 };
+
+/* Option of the commands that print a plan. */
+#define DETAILS_OPTION                                                       \
+    {                                                                        \
+        "details", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,                   \
+            "print the whole report: phases, memory and the most expensive " \
+            "tables, with all sources"                                       \
+    }
 
 /* Writes a plan that the oracle has priced to the file of --output. Prints the
  * report of the plan on standard output; with --json, or if the file of

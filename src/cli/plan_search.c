@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/version.h"
 #include "cli/planning.h"
+#include "search/advice.h"
 #include "search/planners.h"
 
 #include <string.h>
@@ -32,6 +33,8 @@ int plan_search(struct plan *plan, struct plan_request *request,
     if (cli_given(cli, "simplest-within"))
         options.simplest_frac =
             fmax(cli_double(cli, "simplest-within"), NOTHING);
+    else if (!cli_given(cli, "from"))
+        options.simplest_frac = SIMPLEST_BY_ERROR;
     options.torchrec = torchrec;
     options.rivals = &request->rivals;
     options.rivals->arena = cli->arena;
@@ -47,10 +50,10 @@ int plan_search(struct plan *plan, struct plan_request *request,
     rc = cli_given(cli, "from")
              ? search_replan(plan, &request->from, limit, oracle, &options,
                              &request->replanned, cli->arena, err)
-             : (is_full ? search_full : search_reference)(
-                   plan, oracle, &options, cli->arena, err);
-    if (!rc && !request->rivals.list->by && !cli_given(cli, "no-rivals") &&
-        !cli_given(cli, "json"))
+         : is_full ? search_advised(plan, oracle, &options, &request->advice,
+                                    cli->arena, err)
+                   : search_reference(plan, oracle, &options, cli->arena, err);
+    if (!rc && !request->rivals.list->by && !cli_given(cli, "no-rivals"))
         rc = rivals_ask(
             &request->rivals, &plan->problem,
             (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},

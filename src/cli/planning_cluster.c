@@ -120,28 +120,64 @@ static bool are_whole(uint32_t n_gpus, uint32_t per_host, uint32_t per_domain)
     return !cluster_check_hosts(&cluster, &ignored);
 }
 
+/* Finds the GPU that the file of --cluster or the option --gpu names. If
+ * neither names a GPU, finds the GPU of the cost model. */
+static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
+                    struct cli *cli, struct err *err)
+{
+    const char *name = cluster->gpu;
+
+    if (!name && !cli_given(cli, "gpu") && cli_given(cli, "cost") &&
+        oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
+        return -1;
+    if (!gpu_spec_get(gpu, name ? name : cli_string(cli, "gpu"), cli->arena,
+                      err))
+        return 0;
+    if (!cluster->gpu)
+        return -1;
+    /* in an option this is wrong usage, but here the wrong value is in the
+     * file */
+    err->code = ERR_INPUT;
+    return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
+}
+
 int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err)
 {
     const struct option_value *asked = cli_value(cli, "gpus");
+    const struct gpu_spec *gpu;
+    uint32_t per_host = 0;
 
     if (!asked->given && !cli_given(cli, "cluster"))
         return err_usage(
             err, "option '--gpus' is needed: how many GPUs to plan for");
+    if (cli_given(cli, "gpus-per-host"))
+        per_host = (uint32_t)cli_u64(cli, "gpus-per-host");
+    else if (asked->is_range) {
+        if (find_gpu(&gpu, &(struct cluster){0}, cli, err))
+            return -1;
+        per_host = gpu->gpus_per_host;
+    }
     counts->n = 0;
     counts->n_gpus =
-        ARENA_NEW(cli->arena, uint32_t, asked->last - asked->u64 + 1);
-    for (uint64_t n = asked->u64; n <= asked->last; n++)
-        if (!asked->is_range || !cli_given(cli, "gpus-per-host") ||
-            are_whole((uint32_t)n, (uint32_t)cli_u64(cli, "gpus-per-host"),
-                      asked_per_domain(cli)))
-            counts->n_gpus[counts->n++] = (uint32_t)n;
+        ARENA_NEW(cli->arena, uint32_t, max_u64(asked->n_numbers, 1));
+    for (size_t i = 0; i < asked->n_numbers; i++) {
+        const struct option_number *number = &asked->numbers[i];
+
+        if (number->is_listed || !per_host ||
+            are_whole((uint32_t)number->n, per_host, asked_per_domain(cli)))
+            counts->n_gpus[counts->n++] = (uint32_t)number->n;
+    }
+    /* The option takes one number, or --cluster gives the number. */
+    if (!asked->n_numbers)
+        counts->n_gpus[counts->n++] = (uint32_t)asked->u64;
     if (counts->n)
         return 0;
     return err_usage(err,
                      "no number of GPUs from %" PRIu64 " to %" PRIu64
-                     " fills whole hosts of %" PRIu64 " GPUs each%s",
-                     asked->u64, asked->last, cli_u64(cli, "gpus-per-host"),
+                     " fills whole hosts of %u GPUs each%s",
+                     asked->u64, asked->numbers[asked->n_numbers - 1].n,
+                     per_host,
                      asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
@@ -204,27 +240,6 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
         return 0;
     err->code = ERR_USAGE;
     return -1;
-}
-
-/* Finds the GPU that the file of --cluster or the option --gpu names. If
- * neither names a GPU, finds the GPU of the cost model. */
-static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
-                    struct cli *cli, struct err *err)
-{
-    const char *name = cluster->gpu;
-
-    if (!name && !cli_given(cli, "gpu") && cli_given(cli, "cost") &&
-        oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
-        return -1;
-    if (!gpu_spec_get(gpu, name ? name : cli_string(cli, "gpu"), cli->arena,
-                      err))
-        return 0;
-    if (!cluster->gpu)
-        return -1;
-    /* in an option this is wrong usage, but here the wrong value is in the
-     * file */
-    err->code = ERR_INPUT;
-    return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
 }
 
 /* Refuses options for values that the file of --cluster also gives. */

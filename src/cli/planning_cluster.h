@@ -14,9 +14,10 @@
 extern const struct option_spec cluster_options[];
 
 /* Numbers of GPUs that --gpus asks for, in rising order; with --cluster there
- * is the single number 0. If --gpus-per-host is given, the numbers in a range
- * are multiples of the GPUs per host, and all numbers of the range below one
- * host. */
+ * is the single number 0. The numbers of a range are multiples of the GPUs per
+ * host, and all numbers of the range below one host. If --gpus-per-host is not
+ * given, the GPU is taken to be sold in hosts of one size (struct gpu_spec).
+ * Numbers that are listed one by one are all kept. */
 struct planning_counts {
     uint32_t *n_gpus; /* [n], in the arena */
     size_t n;         /* at least 1 */

@@ -7,6 +7,8 @@
 const char *const cost_basis_names[] = {"analytic", "modelled", "measured",
                                         NULL};
 
+const char *const host_basis_names[] = {"none", "assumed", "measured", NULL};
+
 #define OUTSIDE(member) MEMBER_OF(struct cost_outside, member)
 const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS] = {
     {"table", OUTSIDE(table), false, 0, 0, NULL},
@@ -133,11 +135,6 @@ double oracle_total_ms(size_t n_devices, const double *compute_ms,
         total = fmax(total, ms);
     }
     return total;
-}
-
-double oracle_queued_ms(const struct oracle *oracle, double total_ms)
-{
-    return oracle->step ? max_of(oracle->step->host_ms, total_ms) : total_ms;
 }
 
 double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,

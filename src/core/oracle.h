@@ -34,6 +34,16 @@ enum cost_basis {
 };
 extern const char *const cost_basis_names[];
 
+/* Whether a host queues the operations of a step (core/host.h), and what its
+ * time is based on. */
+enum host_basis {
+    HOST_NONE,    /* no host: the device is a CPU, or the cost model's total is
+                     a formula that its authors published */
+    HOST_ASSUMED, /* the time measured beside another GPU */
+    HOST_MEASURED /* the time measured beside this GPU */
+};
+extern const char *const host_basis_names[]; /* NULL-terminated */
+
 /* Error of a cost model's predictions. `frac` is the error against
  * measurements: for nine of ten times, the measured and the predicted time
  * differ by a factor of at most 1 + frac. */
@@ -59,6 +69,15 @@ struct cost_outside {
 #define N_OUTSIDE_FIELDS 5
 extern const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS];
 
+/* Bandwidths of an all-to-all that a cost model assumes, per GPU, in 10^9 bytes
+ * a second; 0: there is no such exchange. */
+struct wire {
+    double intra_gbps; /* inside a host or NVLink domain */
+    double inter_gbps; /* between hosts or NVLink domains */
+    bool is_assumed;   /* true: published figures, neither measured nor given by
+                          the user */
+};
+
 /* Description of the cost model of an oracle, or of the cost model with which a
  * plan was priced. */
 struct cost_source {
@@ -70,10 +89,11 @@ struct cost_source {
     /* device that the model's data were measured on, or NULL */
     const char *device;
     struct cost_error lookup_error, exchange_error;
+    enum host_basis host;
     /* The following members are set only in a plan that was priced. */
     struct cost_outside *outside; /* [n_outside] */
     size_t n_outside;
-    double host_ms; /* time of the host, as host_ms of struct step */
+    struct wire wire; /* not in plan files */
 };
 /* Prints one line for each of the first 3 inputs in cost->outside, which are
  * outside the range of the model's training data. */
@@ -224,10 +244,6 @@ double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
  * results of compute and comm, each [n_devices]. */
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms);
-
-/* Returns the step time with the host: the larger of total_ms and the time of
- * the host (host_ms of struct step). */
-double oracle_queued_ms(const struct oracle *oracle, double total_ms);
 
 /* Calls comm for one assignment with sums[R][width] and compute_ms[R], and
  * returns the total of the assignment (oracle_total_ms). */

@@ -303,53 +303,6 @@ uint32_t plan_fullest(const struct plan *plan)
     return fullest;
 }
 
-void plan_split(const struct plan *plan, double shares[N_SPLIT])
-{
-    static const bool is_exchange[N_STEP_PARTS] = {
-        [STEP_INPUT] = true, [STEP_OUTPUT] = true, [STEP_GRADIENT] = true};
-    double sum_ms = 0, priced_ms;
-
-    shares[SPLIT_LOOKUPS] = shares[SPLIT_EXCHANGES] = 0;
-    for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-        shares[is_exchange[p] ? SPLIT_EXCHANGES : SPLIT_LOOKUPS] +=
-            plan->exposed_ms[p];
-        sum_ms += plan->exposed_ms[p];
-    }
-    /* The time of the dense part is an input, so it has no error of
-     * prediction. */
-    priced_ms =
-        fmin(fmax(plan->total_ms - job_dense_ms(&plan->problem.job), sum_ms),
-             plan->total_ms);
-    for (unsigned k = 0; k < N_SPLIT; k++)
-        shares[k] =
-            sum_ms > 0 && !step_waits_for_host(&plan->cost, plan->total_ms)
-                ? shares[k] / sum_ms * priced_ms / plan->total_ms
-                : NAN;
-}
-
-double plan_error_frac(const struct plan *plan)
-{
-    double error[N_SPLIT], shares[N_SPLIT];
-
-    plan_split(plan, shares);
-    error[SPLIT_LOOKUPS] = shares[SPLIT_LOOKUPS] * plan->cost.lookup_error.frac;
-    error[SPLIT_EXCHANGES] =
-        shares[SPLIT_EXCHANGES] * plan->cost.exchange_error.frac;
-    for (unsigned k = 0; k < N_SPLIT; k++)
-        /* the condition is also true if shares[k] is NAN */
-        if (!(shares[k] <= 0 || error[k] > 0))
-            return 0;
-    return hypot(error[SPLIT_LOOKUPS], error[SPLIT_EXCHANGES]);
-}
-
-void plan_print_error(const struct plan *plan, struct buf *out)
-{
-    const double frac = plan_error_frac(plan);
-
-    if (frac > 0)
-        buf_printf(out, frac < 0.01 ? " +-%.1g %%" : " +-%.0f %%", 100 * frac);
-}
-
 static uint64_t mix_double(double x, uint64_t hash)
 {
     x += 0.0; /* + 0.0 makes -0 and 0 equal */

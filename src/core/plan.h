@@ -8,7 +8,10 @@
 
 /* A plan: every shard of every table, the device that holds it, and the
  * predicted cost of one training step. A plan contains its problem, so it is
- * complete without other files. */
+ * complete without other files.
+ *
+ * All times of a plan are GPU work: the time of a step if no GPU has to wait
+ * for its host. core/host.h adds the time of the host. */
 
 struct device_cost {
     double compute_ms;  /* time of forward lookup + backward + optimizer */
@@ -18,8 +21,7 @@ struct device_cost {
      * waiting for the slowest device, and all parts of the step that are
      * neither a lookup nor an exchange of outputs. */
     double fwd_comm_ms;
-    /* compute_ms + bwd_comm_ms + fwd_comm_ms; does not include waiting for the
-     * host */
+    /* compute_ms + bwd_comm_ms + fwd_comm_ms */
     double total_ms;
     /* Time of each part of the step. If the part is an exchange, it is the
      * duration of the exchange. NAN if the cost model predicts no parts. */
@@ -37,8 +39,7 @@ struct plan {
      * on a device; NULL if the plan is not priced. The sum over the shards of a
      * device is not the compute time of the device. */
     double *shard_ms;
-    /* step time: the largest time of a device, or the time of the host if that
-     * is longer */
+    /* GPU work of a step: the largest time of a device */
     double total_ms;
     /* exposed time of each part of the step: the amount by which the step would
      * be shorter without the part; NAN if the cost model predicts no parts */
@@ -73,33 +74,10 @@ struct plan {
     const char *build;
 };
 
-/* Fills shares[] with the shares of total_ms that are exposed lookups and
- * exposed exchanges. The rest of total_ms is the dense part of the model. The
- * shares are NAN if the cost model predicts no parts, or if the step waits for
- * the host. */
-enum { SPLIT_LOOKUPS, SPLIT_EXCHANGES, N_SPLIT };
-void plan_split(const struct plan *plan, double shares[N_SPLIT]);
-/* Returns the relative error of total_ms, computed from the errors of the
- * lookups and of the exchanges, as if the two errors were independent. Returns
- * 0 if the error is unknown, for example because the step waits for the
- * host. */
-double plan_error_frac(const struct plan *plan);
-/* Prints the relative error of the step time, such as " +-16 %". Prints nothing
- * if the error is unknown. */
-void plan_print_error(const struct plan *plan, struct buf *out);
-
 /* Returns true if the plan has predicted costs. */
 static inline bool plan_is_priced(const struct plan *plan)
 {
     return plan->devices && !isnan(plan->total_ms);
-}
-
-/* Returns true if the devices wait for their host. Then no other plan is
- * faster. total_ms is the step time that `cost` predicts. */
-static inline bool step_waits_for_host(const struct cost_source *cost,
-                                       double total_ms)
-{
-    return cost->host_ms > 0 && total_ms <= cost->host_ms * (1 + 1e-9);
 }
 
 /* Largest time in ms that a plan may have. It is longer than any step, and

@@ -138,11 +138,6 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
     plan->cost = oracle->cost;
-    plan->cost.host_ms = oracle->step ? oracle->step->host_ms : 0;
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
-        plan->bound_ms = plan->total_ms;
-        plan->bound_term = "host";
-    }
     if (oracle->ops->judge)
         plan->cost.n_outside = oracle->ops->judge(
             oracle, plan->shards, plan->n_shards, what_if.compute_ms,

@@ -13,8 +13,7 @@
  * Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost. Embeds
  * each shard once, sums the vectors of the shards of each device in the
  * canonical order of tables, and applies head (core/oracle.h) once per device
- * and comm once. If the step waits for the host, bound_ms becomes the time of
- * the host. Otherwise it becomes NAN, because an earlier bound was proven for
+ * and comm once. bound_ms becomes NAN, because an earlier bound was proven for
  * other costs. Allocates devices and shard_ms in the arena.
  *
  * Returns ERR_INPUT if the oracle cannot price a shard's kind or row cut, or if

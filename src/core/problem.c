@@ -227,6 +227,21 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                                              : table->optimizer;
 }
 
+bool kind_changes_training(const struct table *table, enum shard_kind kind,
+                           enum dense_optimizer dense)
+{
+    static const bool is_by_row[N_OPTIMIZERS] = {
+        [OPTIMIZER_ROWWISE_ADAGRAD] = true,
+        [OPTIMIZER_LAMB] = true,
+        [OPTIMIZER_PARTIAL_ROWWISE_ADAM] = true,
+        [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = true,
+    };
+
+    if (shard_is_replica(kind))
+        return optimizer_of_kind(table, kind, dense) != table->optimizer;
+    return shard_cuts_columns(kind) && is_by_row[table->optimizer];
+}
+
 const char *const table_layout_names[] = {"plain", "fbgemm", NULL};
 
 /* Number of state values of each optimizer, per weight element and per row. */

@@ -77,11 +77,10 @@ struct job {
     /* forward and backward time of the dense part of the model; 0: unknown */
     double dense_ms[2];
     enum dedup dedup;
-    /* true: the user set host_ms. It replaces the host time that is known for
-     * the device. */
+    /* true: the user set host_ms, which replaces the host model
+     * (core/host.h) */
     bool asks_host;
-    /* the host time that the user set, as host_ms of struct step; 0: none */
-    double host_ms;
+    double host_ms; /* time of the host for a step, whatever the plan */
 };
 #define JOB_MAX_CHUNKS 64
 #define JOB_MAX_DENSE_MS 1e9
@@ -234,6 +233,13 @@ double shard_output_bytes(const struct problem *problem,
 enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense);
+/* Returns whether training differs from training the uncut table if the table
+ * is sharded by this kind. This is so for columns if the optimizer keeps one
+ * value for a row or takes a norm over a row, because each column piece then
+ * has a value or norm of its own. It is so for replicas if the dense optimizer
+ * is not that of the table. */
+bool kind_changes_training(const struct table *table, enum shard_kind kind,
+                           enum dense_optimizer dense);
 /* Returns the memory of a range of cells of a table that persists from batch to
  * batch: the weights, and the state of `optimizer`. Only this function and the
  * independent count in plan_check know the layouts of memory. */

@@ -164,7 +164,7 @@ double step_of_ranks(const struct step *step, size_t n_ranks,
             most_ms[k] = max_of(terms_ms[k], most_ms[k]);
         gradient_ms = max_of(phases_ms[r][PHASE_GRADIENT], gradient_ms);
     }
-    return max_of(step->host_ms, step_of_terms(step, most_ms, gradient_ms));
+    return step_of_terms(step, most_ms, gradient_ms);
 }
 
 static const enum step_part parts[N_PHASES] = {
@@ -187,18 +187,14 @@ void step_exposed(const struct step *step, size_t n_ranks,
                   double exposed_ms[N_STEP_PARTS])
 {
     double(*without)[N_PHASES] = mem_alloc(n_ranks, sizeof(*without));
-    struct step alone = *step;
-    double ms;
-
-    alone.host_ms = 0;
-    ms = step_of_ranks(&alone, n_ranks, phases_ms);
+    const double ms = step_of_ranks(step, n_ranks, phases_ms);
 
     for (unsigned part = 0; part < N_STEP_PARTS; part++) {
         for (size_t r = 0; r < n_ranks; r++)
             for (unsigned p = 0; p < N_PHASES; p++)
                 without[r][p] = parts[p] == part ? 0 : phases_ms[r][p];
         exposed_ms[part] =
-            max_of(ms - step_of_ranks(&alone, n_ranks,
+            max_of(ms - step_of_ranks(step, n_ranks,
                                       (const double(*)[N_PHASES])without),
                    0);
     }

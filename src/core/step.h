@@ -88,10 +88,6 @@ struct step {
     double chunk_ms;
     /* cost of each additional lookup operation, because of its overhead */
     double look_up_ms;
-    /* Time that the host of a rank needs to queue the operations of one step;
-     * 0: unknown. Hosts queue one step after the other, so with any pipeline
-     * the step takes at least this long. */
-    double host_ms;
     /* Slowdown by overlap, per phase: number of ms by which 1 ms of the phase
      * delays the phases that run at the same time. 0: no delay. 1: the same
      * delay as if the phases ran one after the other. */
@@ -114,9 +110,7 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms);
 /* Returns the step time from most_ms[step_n_terms], the largest value of each
  * term over the ranks. Assumes that the exchange of gradients takes as long as
- * the exchange of outputs. Does not include host_ms, because it is the same for
- * each plan. So a search continues to reduce the time of the devices when they
- * are already faster than their host. */
+ * the exchange of outputs. */
 double step_ms(const struct step *step, const double *most_ms);
 
 /*
@@ -149,7 +143,7 @@ double step_ms(const struct step *step, const double *most_ms);
  *     semisync  max( C + B, e(0), (C + e(B)) / 2, T_I + P )
  *
  * The formulas give the steady state of a simulation that runs the ranks and
- * their streams phase by phase (tests/unit/core/t_step.c). Three corrections
+ * their streams phase by phase (tests/unit/core/t_step.c). Two corrections
  * are applied to the result:
  *
  *   1. A phase that overlaps other phases adds to the step time: overlap_cost
@@ -157,7 +151,6 @@ double step_ms(const struct step *step, const double *most_ms);
  *      shorter.
  *   2. The step is at least T_I + T_O + T_G + T_A, because all exchanges share
  *      the same links.
- *   3. The step is at least step->host_ms.
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);
@@ -166,7 +159,7 @@ double step_of_ranks(const struct step *step, size_t n_ranks,
 void step_parts(const double phases_ms[N_PHASES],
                 double parts_ms[N_STEP_PARTS]);
 /* Fills exposed_ms with the exposed time of each part: the amount by which the
- * step would be shorter without the part. Ignores host_ms. */
+ * step would be shorter without the part. */
 void step_exposed(const struct step *step, size_t n_ranks,
                   const double (*phases_ms)[N_PHASES],
                   double exposed_ms[N_STEP_PARTS]);

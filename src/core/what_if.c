@@ -134,7 +134,7 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
                       what_if->fwd_comm_ms, what_if->bwd_comm_ms);
     total_ms = oracle_total_ms(n, what_if->compute_ms, what_if->bwd_comm_ms,
                                what_if->fwd_comm_ms);
-    return isfinite(total_ms) ? oracle_queued_ms(oracle, total_ms) : INFINITY;
+    return isfinite(total_ms) ? total_ms : INFINITY;
 }
 
 const double *what_if_without(const struct plan *plan,

@@ -3,6 +3,8 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "core/host.h"
+#include "core/plan_error.h"
 
 #include <inttypes.h>
 
@@ -10,14 +12,16 @@
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
-    {"total_ms", "total ms", 9, 3, FIGURE_PLAIN, ENTRY(total_ms)},
-    {NULL, "x ours", 7, 3, FIGURE_PLAIN, ENTRY(ratio)},
+    {"total_ms", "GPU ms", 8, 3, FIGURE_PLAIN, ENTRY(priced.total_ms)},
+    {NULL, "x ours", 6, 3, FIGURE_PLAIN, ENTRY(ratio)},
     {"gain_error_frac", "+- %", 5, 1, FIGURE_PERCENT, ENTRY(gain_error_frac)},
+    {"step_ms", "step ms", 8, 3, FIGURE_PLAIN, ENTRY(step_ms)},
+    {NULL, "x ours", 6, 3, FIGURE_PLAIN, ENTRY(step_ratio)},
     {"compute_ms", NULL, 0, 0, FIGURE_PLAIN, ENTRY(compute_ms)},
     {"bwd_comm_ms", NULL, 0, 0, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
     {"fwd_comm_ms", NULL, 0, 0, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
-    {"max_over_mean", "max/mean", 8, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
-    {"memory_frac", "memory %", 8, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
+    {"max_over_mean", NULL, 0, 0, FIGURE_PLAIN, ENTRY(max_over_mean)},
+    {"memory_frac", "mem %", 5, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
     {"search_ms", "search ms", 9, 2, FIGURE_PLAIN, ENTRY(search_ms)},
     {"significant", "significant", 0, 0, FIGURE_NOTE, ENTRY(is_significant)},
     {"cut_short_by", "cut short by ", 0, 0, FIGURE_NOTE, ENTRY(cut_short_by)},
@@ -35,6 +39,7 @@ static const struct figure part_figures[] = {
      ENTRY(parts_ms[STEP_BACKWARD])},
     {"replicas", "replicas", 9, 3, FIGURE_PLAIN,
      ENTRY(parts_ms[STEP_REPLICAS])},
+    {NULL, "max/mean", 8, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
     {0},
 };
 /* Columns that are printed if no plan contains the times of the parts: lookup
@@ -44,6 +49,7 @@ static const struct figure split_figures[] = {
     {NULL, "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
     {NULL, "bwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
     {NULL, "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
+    {NULL, "max/mean", 8, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
     {0},
 };
 /* The only cell in the row of a planner that found no valid plan: the
@@ -71,16 +77,14 @@ static const struct figure mean_figures[] = {
 void compare_fill(struct compare_entry *entry, const struct plan *plan)
 {
     uint32_t n = plan->problem.cluster.n_devices;
-    double busy_sum = 0, busy_max = 0, shares[N_SPLIT];
+    double busy_sum = 0, busy_max = 0;
 
     entry->valid = true;
-    entry->total_ms = plan->total_ms;
+    entry->priced = plan_priced_parts(plan);
+    entry->step_ms = plan_step(plan).ms;
     entry->cost = plan->cost;
     if (plan->stopped && text_which("done|budget", plan->stopped) < 0)
         entry->cut_short_by = plan->stopped;
-    plan_split(plan, shares);
-    entry->lookup_ms = shares[SPLIT_LOOKUPS] * plan->total_ms;
-    entry->exchange_ms = shares[SPLIT_EXCHANGES] * plan->total_ms;
     for (uint32_t r = 0; r < n; r++) {
         const struct device_cost *device = &plan->devices[r];
         double busy = device->compute_ms + device->bwd_comm_ms;
@@ -99,35 +103,16 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
 }
 
-/* Prediction errors of the lookups of two plans are independent, as for two
- * samples. The exchanges of both plans run on the same links, so they share
- * their prediction error, and only the difference of the two exchange times
- * contributes. The relative error of the ratio is the combined error divided by
- * the larger total. */
-double compare_gain_error(const struct compare_entry *entry,
-                          const struct compare_entry *ours)
-{
-    const double lookup_ms =
-        fmax(entry->lookup_ms * entry->cost.lookup_error.pair_frac,
-             ours->lookup_ms * ours->cost.lookup_error.pair_frac);
-    const double more_ms = fabs(entry->exchange_ms - ours->exchange_ms);
-    const double exchange_ms = more_ms * ours->cost.exchange_error.frac;
-
-    return lookup_ms > 0 && (exchange_ms > 0 || more_ms <= 0)
-               ? hypot(lookup_ms, exchange_ms) / ours->total_ms *
-                     fmin(entry->total_ms / ours->total_ms, 1)
-               : NAN;
-}
-
 void compare_pair(struct compare_entry *entry, const struct compare_entry *ours)
 {
-    entry->ratio = entry->gain_error_frac = NAN;
+    entry->ratio = entry->step_ratio = entry->gain_error_frac = NAN;
     if (!entry->valid || !ours->valid)
         return;
-    entry->ratio = entry->total_ms / ours->total_ms;
+    entry->ratio = entry->priced.total_ms / ours->priced.total_ms;
+    entry->step_ratio = entry->step_ms / ours->step_ms;
     if (entry == ours)
         return;
-    entry->gain_error_frac = compare_gain_error(entry, ours);
+    entry->gain_error_frac = priced_ratio_error(&entry->priced, &ours->priced);
     entry->is_significant = fabs(entry->ratio - 1) > entry->gain_error_frac;
 }
 
@@ -175,7 +160,8 @@ void compare_means(struct comparison *comparison)
             continue;
         comparison->n_common++;
         for (size_t p = 0; p < comparison->n_planners; p++)
-            means[p].common_ms += entries[p].valid ? entries[p].total_ms : 0;
+            means[p].common_ms +=
+                entries[p].valid ? entries[p].priced.total_ms : 0;
     }
     for (size_t p = 0; p < comparison->n_planners; p++)
         means[p].common_ms =
@@ -214,24 +200,6 @@ static void print_parts(const struct comparison *comparison, struct buf *out)
             figures_row(figures, &entries[p], out);
 }
 
-/* Prints a note if GPUs wait for their host. Differences between planners show
- * in a real job only if the GPUs take longer than their host. */
-static void print_host(const struct comparison *comparison, struct buf *out)
-{
-    for (size_t t = 0; t < comparison->n_tasks; t++) {
-        const struct compare_entry *ours =
-            &comparison->tasks[t].entries[comparison->n_planners - 1];
-
-        if (ours->valid && step_waits_for_host(&ours->cost, ours->total_ms)) {
-            buf_printf(out,
-                       "our step of %.3f ms waits for the host, which queues "
-                       "it: '--host-ms 0' compares the times of the GPUs\n",
-                       ours->cost.host_ms);
-            return;
-        }
-    }
-}
-
 void compare_print(const struct comparison *comparison, struct buf *out)
 {
     const struct compare_entry *ours =
@@ -257,12 +225,13 @@ void compare_print(const struct comparison *comparison, struct buf *out)
         for (size_t p = 0; p < comparison->n_planners; p++)
             figures_row(figures_of(&entries[p]), &entries[p], out);
         print_parts(comparison, out);
-        buf_printf(out,
-                   "\n"
-                   "parts: each of the GPU that is slowest in it; fwd comm "
-                   "includes waiting; max/mean: of compute + bwd comm\n"
-                   "+- %%: error of the ratio, not exceeded by nine in ten; "
-                   "significant: the ratio differs from 1 by more\n");
+        buf_printf(
+            out, "\n"
+                 "GPU ms: GPU work of a step; step ms: with the host's time; "
+                 "+- %%: error of the ratio of GPU work, not exceeded by nine "
+                 "in ten; significant: the ratio differs from 1 by more\n"
+                 "parts: each of the GPU that is slowest in it; fwd comm "
+                 "includes waiting; max/mean: of compute + bwd comm\n");
         cost_print_outside(&ours->cost, out);
     } else {
         FIGURES_TABLE(mean_figures, comparison->means, comparison->n_planners,
@@ -276,7 +245,6 @@ void compare_print(const struct comparison *comparison, struct buf *out)
                    "cut: tasks cut short by time or an interrupt\n",
                    comparison->n_common);
     }
-    print_host(comparison, out);
 }
 
 json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n)

@@ -3,7 +3,7 @@
 #define NEUROSHARD_EMIT_COMPARE_TABLE_H
 
 #include "base/json.h"
-#include "core/plan.h"
+#include "core/plan_error.h"
 
 /*
  * Output of `compare`: planners side by side on one task or on several tasks.
@@ -20,7 +20,9 @@ struct compare_entry {
     bool valid;
     /* reason why the plan is not valid; NULL if it is valid */
     const char *reason;
-    double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
+    struct priced_parts priced; /* GPU work and its parts */
+    double step_ms;             /* step time with the host (core/host.h) */
+    double max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
     /* for each part of the step, the longest time that a GPU takes for the
      * part; NAN if unknown */
     double parts_ms[N_STEP_PARTS];
@@ -29,13 +31,12 @@ struct compare_entry {
     /* stop reason of the search, such as "time"; NULL if the search was not cut
      * short */
     const char *cut_short_by;
-    /* total_ms / our planner's total_ms; NAN unless both solved the task */
-    double ratio;
-    /* times of lookup and exchange within total_ms; NAN if unknown */
-    double lookup_ms, exchange_ms;
+    /* GPU work and step time as multiples of our planner's; NAN unless both
+     * solved the task */
+    double ratio, step_ratio;
     struct cost_source cost;
-    /* Error of the ratio, as a fraction (NAN if unknown), and whether the ratio
-     * differs from 1 by more than its error. */
+    /* error of `ratio`, as a fraction (NAN if unknown), and whether the ratio
+     * differs from 1 by more than its error */
     double gain_error_frac;
     bool is_significant;
 };
@@ -49,12 +50,7 @@ struct compare_task {
 
 /* Fills an entry from a plan, which must be valid and priced. */
 void compare_fill(struct compare_entry *entry, const struct plan *plan);
-/* Returns the error of the ratio of `entry`'s total to `ours`'s total, as a
- * fraction; NAN if unknown. The true ratio is within this error in nine of ten
- * cases. One cost model must have priced both plans. */
-double compare_gain_error(const struct compare_entry *entry,
-                          const struct compare_entry *ours);
-/* Compares `entry` with `ours`: fills `entry`'s ratio, gain_error_frac and
+/* Compares `entry` with `ours`: fills `entry`'s ratios, gain_error_frac and
  * is_significant. `ours` and `entry` may be the same entry. */
 void compare_pair(struct compare_entry *entry,
                   const struct compare_entry *ours);

@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/plan_error.h"
 #include "emit/compare_table.h"
 #include "emit/report_parts.h"
 
@@ -29,17 +30,17 @@ bool plan_diff_is_priced(const struct plan_diff *diff)
            is_same_text(a->cost.hash, b->cost.hash);
 }
 
-/* Returns the error of the ratio of the old step time to the new one, as a
+/* Returns the error of the ratio of the old total to the new one, as a
  * fraction; NAN if unknown. */
 static double gain_error(const struct plan_diff *diff)
 {
-    struct compare_entry entries[2] = {0};
+    struct priced_parts parts[2];
 
     if (!plan_diff_is_priced(diff))
         return NAN;
     for (int i = 0; i < 2; i++)
-        compare_fill(&entries[i], &diff->plans[i]);
-    return compare_gain_error(&entries[0], &entries[1]);
+        parts[i] = plan_priced_parts(&diff->plans[i]);
+    return priced_ratio_error(&parts[0], &parts[1]);
 }
 
 /* --- text --- */
@@ -57,7 +58,7 @@ static void print_plan(const char *word, const struct plan *plan,
         buf_printf(out, "%.4f ms by %s\n", plan->total_ms, plan->cost.name);
 }
 
-/* Prints the change of the step time, if one cost model has predicted both. */
+/* Prints the change of the GPU work, if one cost model has predicted both. */
 static void print_gain(const struct plan_diff *diff, struct buf *out)
 {
     double before_ms = diff->plans[0].total_ms;
@@ -65,11 +66,11 @@ static void print_gain(const struct plan_diff *diff, struct buf *out)
     double ratio = after_ms / before_ms, error = gain_error(diff);
 
     if (!plan_diff_is_priced(diff)) {
-        buf_printf(out, "step    not compared: no cost model has priced both "
+        buf_printf(out, "work    not compared: no cost model has priced both "
                         "plans; use --cost\n");
         return;
     }
-    buf_printf(out, "step    %+.4f ms", after_ms - before_ms);
+    buf_printf(out, "work    %+.4f ms of GPU work", after_ms - before_ms);
     if (before_ms > 0)
         buf_printf(out, ", %+.2f %%", 100 * (ratio - 1));
     if (before_ms > 0 && !isnan(error))

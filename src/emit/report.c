@@ -2,6 +2,7 @@
 #include "emit/report.h"
 
 #include "base/text.h"
+#include "core/host.h"
 #include "emit/formats.h"
 #include "emit/report_parts.h"
 
@@ -60,7 +61,7 @@ static void print_feed(const struct report *report, struct buf *out)
     const uint32_t per_host = problem->cluster.devices_per_host;
     const double share = fmin(1, (double)per_host / report->n_devices);
     /* steps per second, times the fraction of the data that one host gets */
-    const double steps = share * 1000 / plan->total_ms;
+    const double steps = share * 1000 / plan_step(plan).ms;
     struct problem fed = *problem;
     double ids = 0, bags = 0;
 
@@ -94,7 +95,8 @@ static void print_rivals(const struct report *report, struct buf *out)
                                                   : "no step to compare");
             continue;
         }
-        buf_printf(out, "%.3f ms, %.1f %%", rival->total_ms, 100 * fabs(more));
+        buf_printf(out, "%.3f ms, %.1f %%", rival->priced.total_ms,
+                   100 * fabs(more));
         if (!isnan(rival->gain_error_frac))
             buf_printf(out, " +-%.0f %%", 100 * rival->gain_error_frac);
         buf_printf(out, " %s\n", more < 0 ? "less" : "more");
@@ -151,8 +153,7 @@ static void print_head(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
 
-    buf_printf(out, "step    %.3f ms", plan->total_ms);
-    plan_print_error(plan, out);
+    report_step(plan, 3, out);
     buf_printf(out, "\n");
     report_job(plan, out);
     print_rivals(report, out);

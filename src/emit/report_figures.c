@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_figures.h"
 
+#include "core/host.h"
+
 #include <math.h>
 
 #define USUAL_COLUMNS 80u
@@ -86,11 +88,6 @@ void bottleneck_find(struct bottleneck *out, const struct plan *plan,
         if (report_own_ms(&plan->devices[r], waits) >
             report_own_ms(&plan->devices[out->gpu], waits))
             out->gpu = r;
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
-        out->phase = "host";
-        out->phase_ms = plan->total_ms;
-        return;
-    }
     find_phase(out, plan, waits);
     for (uint32_t t = 0; without_ms && t < n_tables; t++)
         if (plan->total_ms - without_ms[t] > notable_ms) {
@@ -105,18 +102,15 @@ void report_bottleneck(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
 
     buf_printf(out, "binds   ");
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
+    if (plan_waits_for_host(plan))
         buf_printf(out,
-                   "the host, which takes %.3f ms to queue a step: no other "
-                   "plan and no more GPUs make it shorter\n",
-                   plan->cost.host_ms);
-        return;
-    }
+                   "the host, which takes longer than the GPUs unless a dense "
+                   "part hides it;\n        among the GPUs: ");
     if (plan->problem.cluster.n_devices > 1)
         buf_printf(out, "GPU %u, %s; ", bottleneck->gpu,
                    report->options.waits ? "which is ready last"
                                          : "the slowest");
-    buf_printf(out, "%s, %.3f ms of the step; ", bottleneck->phase,
+    buf_printf(out, "%s, %.3f ms of the GPU work; ", bottleneck->phase,
                bottleneck->phase_ms);
     if (bottleneck->table < plan->problem.n_tables)
         buf_printf(out, "table '%s', without which it is %.3f ms shorter\n",

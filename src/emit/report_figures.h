@@ -10,9 +10,27 @@
  * sorted.
  */
 
+/* Plan that does without some shardings of the cheapest plan. */
+struct report_alternative {
+    const char *without; /* such as "row cuts" */
+    double ratio;        /* its GPU work as a multiple of the plan's */
+    bool keeps_training; /* it does without all changes of training */
+    bool is_chosen;      /* the plan does without, too */
+};
+
 /* Inputs of a report in addition to the plan. Zeroed options mean that there
  * are no such inputs. */
 struct report_options {
+    /* name of the GPU whose prices the cost model has, such as "h100"; NULL:
+     * none */
+    const char *gpu;
+    /* true: the user has not named the GPU, or the batch */
+    bool is_default_gpu, is_default_batch;
+    /* file that the plan was written to, or NULL */
+    const char *path;
+    /* [n_alternatives] plans without some shardings */
+    const struct report_alternative *alternatives;
+    size_t n_alternatives;
     /* line width; 0: 80 columns; above 1000: tables are never shortened */
     size_t n_columns;
     bool waits; /* true if GPUs wait for each other in the cost model */

@@ -3,6 +3,8 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/host.h"
+#include "core/plan_error.h"
 #include "emit/formats.h"
 
 #include <inttypes.h>
@@ -31,23 +33,40 @@ void report_job(const struct plan *plan, struct buf *out)
     }
     buf_printf(out, "        ");
     job_describe(&plan->problem.job, out);
-    if (plan->cost.host_ms > 0)
-        buf_printf(out, ", host %.3g ms", plan->cost.host_ms);
     buf_printf(out, "\n");
+}
+
+void report_step(const struct plan *plan, int n_decimals, struct buf *out)
+{
+    const struct time_range host = plan_host(plan), step = plan_step(plan);
+    const unsigned n_kinds = plan_n_kinds(plan);
+
+    if (!(host.ms > 0)) {
+        buf_printf(out, "step    %.*f ms", n_decimals, step.ms);
+        plan_print_error(plan, out);
+        return;
+    }
+    buf_printf(out, "step    %.*f ms, %.2g to %.2g: GPU work %.*f ms",
+               n_decimals, step.ms, step.least_ms, step.most_ms, n_decimals,
+               plan->total_ms);
+    plan_print_error(plan, out);
+    buf_printf(out, ", host %.2f ms", host.ms);
+    if (plan->problem.job.asks_host)
+        return;
+    buf_printf(out, " (%u kind%s of sharding, %s)", n_kinds,
+               n_kinds == 1 ? "" : "s",
+               n_kinds > 1 ? host_basis_names[HOST_ASSUMED]
+                           : host_basis_names[plan->cost.host]);
 }
 
 void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
 {
-    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
-        buf_printf(out, "bound   reached: that of the host\n");
-        return;
-    }
     if (!(plan->bound_ms > 0)) {
         buf_printf(out, "bound   none is proven for this cost model\n");
         return;
     }
-    buf_printf(out, "bound   no plan takes less than %.*f ms", n_decimals,
-               plan->bound_ms);
+    buf_printf(out, "bound   no plan has less GPU work than %.*f ms",
+               n_decimals, plan->bound_ms);
     if (plan->bound_term)
         buf_printf(out, ", by the %s", plan->bound_term);
     if (plan->bound_table)

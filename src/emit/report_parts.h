@@ -20,7 +20,10 @@ extern const struct byte_unit byte_units[];
 /* Prints the job that the step time assumes, as the line below the step
  * time. */
 void report_job(const struct plan *plan, struct buf *out);
-/* Prints the lower bound: "bound   no plan takes less than ..." */
+/* Prints the step time, its range, GPU work and host, without a line break:
+ * "step    3.0 ms, 2.6 to 3.4: GPU work 2.2 ms +-10 %, host 2.09 ms ..." */
+void report_step(const struct plan *plan, int n_decimals, struct buf *out);
+/* Prints the lower bound: "bound   no plan has less GPU work than ..." */
 void report_bound(const struct plan *plan, int n_decimals, struct buf *out);
 /* Prints a table with the phases, busy time and waiting of each device, and
  * with the exposed time of each phase. If there are many devices, similar

@@ -5,6 +5,7 @@
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/plan_error.h"
 #include "device/world.h"
 
 /* Relative error of the plan's prediction: (predicted - measured) /

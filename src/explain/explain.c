@@ -4,6 +4,7 @@
 #include "base/figures.h"
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/plan_error.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
 #include "emit/report.h"
@@ -98,7 +99,7 @@ static const struct figure shift_figures[] = {
 #define ANEW(member) MEMBER_OF(struct anew, member)
 static const struct figure anew_figures[] = {
     {"what", "planned anew", -40, 0, FIGURE_PLAIN, ANEW(what)},
-    {"total_ms", "step ms", 10, 4, FIGURE_PLAIN, ANEW(total_ms)},
+    {"total_ms", "GPU ms", 10, 4, FIGURE_PLAIN, ANEW(total_ms)},
     {"gain_ms", "gain ms", 10, 4, FIGURE_PLAIN, ANEW(gain_ms)},
     {0},
 };
@@ -231,11 +232,9 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
  * samples. If this error is unknown, a fraction of the step is used instead. */
 static void find_least(struct binding *binding)
 {
-    struct compare_entry entry = {0};
-    double error_frac;
+    const struct priced_parts parts = plan_priced_parts(binding->report.plan);
+    const double error_frac = priced_ratio_error(&parts, &parts);
 
-    compare_fill(&entry, binding->report.plan);
-    error_frac = compare_gain_error(&entry, &entry);
     binding->is_error = error_frac > 0;
     binding->least_ms = (binding->is_error ? error_frac : SAME_FRAC) *
                         binding->report.plan->total_ms;
@@ -265,9 +264,8 @@ static void print_step(const struct binding *binding, struct buf *out)
     const struct plan *plan = binding->report.plan;
     const struct device_cost *last = &plan->devices[binding->last];
 
-    buf_printf(out, "step    %.4f ms", plan->total_ms);
-    plan_print_error(plan, out);
-    buf_printf(out, " by %s (%s)\n", plan->cost.name,
+    report_step(plan, 4, out);
+    buf_printf(out, "\n        by %s (%s)\n", plan->cost.name,
                cost_basis_names[plan->cost.basis]);
     cost_print_outside(&plan->cost, out);
     report_job(plan, out);
@@ -474,7 +472,7 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
 #define WAY(member) MEMBER_OF(struct way, member)
 static const struct figure way_figures[] = {
     {"way", "all else as it is", -WAY_WIDTH, WAY_WIDTH, FIGURE_CUT, WAY(name)},
-    {"total_ms", "step ms", 10, 4, FIGURE_PLAIN, WAY(total_ms)},
+    {"total_ms", "GPU ms", 10, 4, FIGURE_PLAIN, WAY(total_ms)},
     {NULL, "change", 10, 4, FIGURE_SIGNED, WAY(change_ms)},
     {"allowed", NULL, 0, 0, FIGURE_PLAIN, WAY(is_allowed)},
     {"why_not", "no: ", 0, 0, FIGURE_NOTE, WAY(why_not)},
@@ -553,7 +551,7 @@ json_t *explain_table(struct explained *explained, uint32_t table,
 
     ways_find(&ways, &explained->what_if, table, explained->arena);
     print_placement(plan, table, out);
-    buf_printf(out, "step    %.4f ms", plan->total_ms);
+    buf_printf(out, "work    %.4f ms", plan->total_ms);
     plan_print_error(plan, out);
     buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
                cost_basis_names[plan->cost.basis], ways.without_ms);

@@ -136,7 +136,11 @@ static const struct place_field cost_fields[] = {
     {"lookup_error_of", SOURCE(lookup_error.ground), false, 0, 0, NULL},
     {"exchange_error_frac", SOURCE(exchange_error.frac), false, 0, 1e6, NULL},
     {"exchange_error_of", SOURCE(exchange_error.ground), false, 0, 0, NULL},
-    {"host_ms", SOURCE(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
+    {"host", SOURCE(host), false, 0, 0, host_basis_names},
 };
+/* Time of the host in the cost model of plans before version 0.3. total_ms of
+ * these plans is at least this time. */
+static const struct place_field old_host_field[] = {
+    {"host_ms", MEMBER_REAL, 0, false, 0, JOB_MAX_DENSE_MS, NULL}};
 
 #endif

@@ -356,14 +356,35 @@ static int read_outside(struct cost_source *cost,
     return 0;
 }
 
+/* Removes the host from the times of a plan before version 0.3, in which
+ * total_ms and bound_ms were at least the time of the host. Such a plan gets
+ * the total of its slowest GPU. */
+static void remove_host(struct plan *plan, double host_ms)
+{
+    double slowest_ms = 0;
+
+    if (!(host_ms > 0))
+        return;
+    plan->cost.host = HOST_ASSUMED;
+    if (!plan->devices || !(plan->total_ms <= host_ms))
+        return;
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
+        slowest_ms = fmax(slowest_ms, plan->devices[r].total_ms);
+    plan->total_ms = slowest_ms;
+    if (plan->bound_ms > slowest_ms)
+        plan->bound_ms = NAN;
+}
+
 /* Reads the description of the cost model. The member `basis` has three values.
  * The older flag `measured` covers two of them, and is ignored if `basis` is
  * there. */
-static int read_cost_model(struct cost_source *cost,
-                           const struct json_place *root, struct err *err)
+static int read_cost_model(struct plan *plan, const struct json_place *root,
+                           struct err *err)
 {
+    struct cost_source *cost = &plan->cost;
     struct json_place place;
     bool is_measured = false;
+    double host_ms = 0;
 
     if (!place_has(root, "cost_model"))
         return 0;
@@ -371,8 +392,10 @@ static int read_cost_model(struct cost_source *cost,
         PLACE_FIELDS(&is_measured, &place, measured_field, err))
         return -1;
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
-    if (PLACE_FIELDS(cost, &place, cost_fields, err))
+    if (PLACE_FIELDS(cost, &place, cost_fields, err) ||
+        PLACE_FIELDS(&host_ms, &place, old_host_field, err))
         return -1;
+    remove_host(plan, host_ms);
     return read_outside(cost, &place, err);
 }
 
@@ -383,7 +406,7 @@ static int read_plan(struct plan *plan, const struct json_place *root,
         read_cluster(&plan->problem.cluster, root, err) ||
         read_head(plan, root, err) || read_tables(&plan->problem, root, err) ||
         read_shards(plan, root, err) || read_devices(plan, root, err) ||
-        read_step(plan, root, err) || read_cost_model(&plan->cost, root, err))
+        read_step(plan, root, err) || read_cost_model(plan, root, err))
         return -1;
     plan_fill_kinds(plan);
     problem_find_hot_rows(&plan->problem, root->arena);

@@ -4,6 +4,7 @@
 #include "base/file_write.h"
 #include "base/hash.h"
 #include "core/cluster.h"
+#include "core/host.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 #include "io/plan_json.h"
@@ -85,7 +86,7 @@ static json_t *from_cost_source(const struct cost_source *cost)
         place_set_fields(value, cost, &cost_fields[OF_LOOKUP_ERROR], 2);
     if (cost->exchange_error.frac > 0)
         place_set_fields(value, cost, &cost_fields[OF_EXCHANGE_ERROR], 2);
-    if (cost->host_ms > 0)
+    if (cost->host != HOST_NONE)
         place_set_fields(value, cost, &cost_fields[OF_HOST], 1);
     if (cost->n_outside)
         set(value, "outside", cost_outside_to_json(cost));
@@ -194,6 +195,23 @@ static json_t *from_head(const struct plan *plan)
     return root;
 }
 
+/* Sets the times that follow from total_ms and the host. They are for users of
+ * the file; a reader computes them anew. */
+static void set_step_times(json_t *root, const struct plan *plan)
+{
+    const struct time_range host = plan_host(plan), step = plan_step(plan);
+
+    if (host.ms > 0) {
+        set(root, "host_ms", json_real(host.ms));
+        set(root, "host_range_ms",
+            json_pack("[ff]", host.least_ms, host.most_ms));
+    }
+    set(root, "step_ms", json_real(step.ms));
+    set(root, "step_range_ms", json_pack("[ff]", step.least_ms, step.most_ms));
+    set(root, "samples_per_second",
+        json_real_or_null(1000 * (double)plan->problem.batch / step.ms));
+}
+
 json_t *plan_document(const struct plan *plan)
 {
     json_t *root = from_head(plan), *list = json_array(), *value;
@@ -225,12 +243,18 @@ json_t *plan_document(const struct plan *plan)
     place_set_fields(root, plan, &plan_fields[OF_TOTAL], 2);
     if (!plan->devices)
         set(root, "total_ms", json_null());
+    if (plan_is_priced(plan))
+        set_step_times(root, plan);
     return root;
 }
 
 const char *plan_to_json(const struct plan *plan, struct arena *arena)
 {
-    json_t *root = plan_document(plan);
+    return plan_document_text(plan_document(plan), arena);
+}
+
+const char *plan_document_text(json_t *root, struct arena *arena)
+{
     struct buf out = {0};
     const char *text;
 

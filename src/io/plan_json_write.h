@@ -15,6 +15,9 @@ const char *plan_to_json(const struct plan *plan, struct arena *arena);
 /* Returns the content of the plan file as a JSON document, which the caller
  * decrefs. */
 json_t *plan_document(const struct plan *plan);
+/* Returns the text of such a document, laid out as a plan file, in the arena.
+ * Takes the reference to the document. */
+const char *plan_document_text(json_t *root, struct arena *arena);
 /* Checks the plan and writes it atomically to the file `path`. The path "-" is
  * standard output. The new file is read back before it replaces the old one. */
 int plan_save(const struct plan *plan, const char *path,

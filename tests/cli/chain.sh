@@ -26,19 +26,19 @@ grep -oE 'replaced|kept' retrain.txt | head -n 1 | sed 's/.*/verdict/'
 sqlite3 costs.db 'SELECT count(*) FROM training_log'
 "$ns" model info cpu.nsm | grep -c '^feature '
 
-"$ns" plan "$tables" --gpus 4 --cost model:./cpu.nsm --batch 256 \
+"$ns" plan --details "$tables" --gpus 4 --cost model:./cpu.nsm --batch 256 \
     --effort 20000 -o plan.json >report.txt 2>/dev/null
 grep -o 'cost    model:./cpu.nsm' report.txt
 "$ns" run plan.json --scale-rows 0.001 --iterations 12 --threads 1 --json \
     >run.json 2>/dev/null
 grep -c '"output_error"' run.json
-"$ns" cost plan.json --cost roofline:h100 >cost.txt 2>/dev/null
+"$ns" cost --details plan.json --cost roofline:h100 >cost.txt 2>/dev/null
 grep -o 'roofline:h100' cost.txt
-"$ns" cost plan.json -o again.json >/dev/null 2>&1
+"$ns" cost --details plan.json -o again.json >/dev/null 2>&1
 cmp plan.json again.json && echo "priced again: the same bytes"
-"$ns" plan "$tables" --gpus 4 --cost torchrec --batch 256 --effort 20000 \
+"$ns" plan --details "$tables" --gpus 4 --cost torchrec --batch 256 --effort 20000 \
     -o bound.json >/dev/null 2>&1
-"$ns" cost bound.json -o again.json >/dev/null 2>&1
+"$ns" cost --details bound.json -o again.json >/dev/null 2>&1
 cmp bound.json again.json && grep -c '"bound_ms": [0-9]' again.json
 for format in torchrec dlrm text; do
     "$ns" emit plan.json --format "$format" -o out.$format

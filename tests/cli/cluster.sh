@@ -22,7 +22,7 @@ default_plan()
     grid*) ;; # The last --search counts; this one takes no effort.
     *) set -- --effort 20000 "$@" ;;
     esac
-    "$ns" plan "$tables" --batch 4096 --host-ms 0 "$@" 2>messages
+    "$ns" plan --details "$tables" --batch 4096 --host-ms 0 "$@" 2>messages
 }
 
 # total FILE: prints the step time of a plan
@@ -86,7 +86,7 @@ echo "exit $?, $(grep -c '"why_not": "no plan fits: ' range.json) reasons"
 remedy
 
 echo "# an interrupt ends it after the number in hand"
-timeout --foreground --preserve-status -s INT 2 "$ns" plan "$tables" --gpus 4..6 \
+timeout --foreground --preserve-status -s INT 2 "$ns" plan --details "$tables" --gpus 4..6 \
     --effort 1000000000000 2>messages | awk '{print $1, $2, $3}' | sed -n 1,2p
 grep interrupted messages
 
@@ -107,7 +107,7 @@ mkfifo late.csv
     sleep 1.1
     cat "$tables"
 } >late.csv &
-"$ns" plan late.csv --gpus 4 --batch 4096 --memory 3GiB --reserve 0 \
+"$ns" plan --details late.csv --gpus 4 --batch 4096 --memory 3GiB --reserve 0 \
     --effort 1000 --time-limit 1 -o late.json >report 2>messages
 grep -o '"stopped": "[a-z]*"' late.json
 
@@ -135,9 +135,9 @@ says "48 GB/s are more" less "$(total inter48.json)" "$(total own.json)"
 says "12 GB/s are slower" less "$(total own.json)" "$(total inter12.json)"
 says "96 GB/s are faster" less "$(total inter96.json)" "$(total own.json)"
 grep -o '"inter_gbps": [0-9.]*' inter96.json
-"$ns" cost inter96.json -o again.json >report
+"$ns" cost --details inter96.json -o again.json >report
 says "cost prices it alike" cmp -s inter96.json again.json
-"$ns" cost own.json --inter-gbps 96 -o own96.json >report
+"$ns" cost --details own.json --inter-gbps 96 -o own96.json >report
 says "and another plan by the same network" \
     less "$(total own96.json)" "$(total own.json)"
 says "inputs differ" test "$(grep inputs_hash own.json)" != \
@@ -203,7 +203,7 @@ reserved --cluster silent.json --memory-model weights
 reserved --cluster says.json
 reserved --cluster says.json --memory-model weights
 default_plan --gpus 4 --memory 2GiB -o free.json | grep ' reserved$'
-"$ns" cost free.json 2>messages | grep ' reserved$'
+"$ns" cost --details free.json 2>messages | grep ' reserved$'
 "$ns" compare "$tables" --gpus 2 --memory 1200MiB --batch 4096 --effort 1000 \
     2>messages | grep -c 'no plan' >missed
 default_plan --gpus 2 --memory 1200MiB >report
@@ -239,7 +239,7 @@ for n in 16 24 13; do
         sed -n 's/.* on .* GPUs,\(.*\), global batch.*/\1/p')"
 done
 cat messages
-"$ns" cost four.json 2>messages | sed -n 's/.* on \(.*\), global.*/\1/p'
+"$ns" cost --details four.json 2>messages | sed -n 's/.* on \(.*\), global.*/\1/p'
 plan --gpus 8 --memory 240MiB >report
 echo "exit $?"
 n=$(sed -n 's/.* or \([0-9]*\) such GPUs.*/\1/p' messages)
@@ -271,7 +271,7 @@ says "domains of one host are none" cmp -s domains1.json hosts1.json
 says "inputs differ" test "$(grep inputs_hash domains2.json)" != \
     "$(grep inputs_hash hosts2.json)"
 grep -o '"gpus_per_host": 4, "pod_size": [0-9]*' domains2.json
-"$ns" cost domains2.json -o again.json >report 2>messages
+"$ns" cost --details domains2.json -o again.json >report 2>messages
 says "cost keeps them" cmp -s domains2.json again.json
 echo '{"pod_size": 2, "hosts": [{"count": 4, "gpus": 4}]}' >pods.json
 plan --cluster pods.json --inter-gbps 40 --search grid -o pods-plan.json >report
@@ -285,7 +285,7 @@ plan --gpus 2..40 --gpus-per-host 4 --hosts-per-domain 4 --search grid |
     awk '$3 == "yes" {printf "%s as %s; ", $1, $2}'
 echo
 for kinds in column,row row,grid; do
-    "$ns" plan "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
+    "$ns" plan --details "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
         --gpus-per-host 1 --hosts-per-domain 2 --shard $kinds --effort 20000 \
         -o grids.json >report 2>messages
     grep -q '"kind": "grid"' grids.json
@@ -293,8 +293,8 @@ for kinds in column,row row,grid; do
 done
 # Allowing columns and rows also allows grids.
 for kinds in column,row column,row,grid row; do
-    "$ns" plan "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
-        --gpus-per-host 4 --shard $kinds --effort 2000 -o grids.json \
+    "$ns" plan --details "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
+        --gpus-per-host 4 --shard $kinds --effort 2000 --simplest-within 0% -o grids.json \
         >report 2>messages
     echo "grids of $kinds: $(grep -c '"kind": "grid"' grids.json)"
 done
@@ -302,6 +302,6 @@ done
 echo "== GPUs that would do have the batch of a GPU each"
 printf 'name,rows,dim,pooling_factor,sharding\na,20000000,64,1,row\n' >rows.csv
 set -- --batch-per-gpu 65536 --memory 1GiB --reserve 0 --effort 100 --no-rivals
-"$NEUROSHARD" plan rows.csv --gpus 2 "$@" 2>&1 | grep -o 'or [0-9]* such'
-"$NEUROSHARD" plan rows.csv --gpus 6 "$@" 2>&1 | grep -o 'no plan fits\|^step'
-"$NEUROSHARD" plan rows.csv --gpus 7 "$@" 2>&1 | grep -o 'no plan fits\|^step'
+"$NEUROSHARD" plan --details rows.csv --gpus 2 "$@" 2>&1 | grep -o 'or [0-9]* such'
+"$NEUROSHARD" plan --details rows.csv --gpus 6 "$@" 2>&1 | grep -o 'no plan fits\|^step'
+"$NEUROSHARD" plan --details rows.csv --gpus 7 "$@" 2>&1 | grep -o 'no plan fits\|^step'

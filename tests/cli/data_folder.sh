@@ -10,7 +10,7 @@ unset NEUROSHARD_DATA
 # data.
 plan()
 {
-    "$1" plan "$tables" --gpus 2 --gpu cpu --effort 100 >report 2>messages
+    "$1" plan --details "$tables" --gpus 2 --gpu cpu --effort 100 >report 2>messages
     sed -n 's/^cost  *\(model:[^ ]*\|roofline:[^ ]*\).*/\1/p' report
     grep 'no model of' messages | sed "s|$PWD|PREFIX|"
 }
@@ -38,7 +38,7 @@ NEUROSHARD_DATA=$PWD/second
 second/bin/neuroshard plan "$tables" --gpus 2 --gpu cpu 2>&1
 
 echo "== measured on something else"
-"$NEUROSHARD" plan "$tables" --gpus 2 --gpu h100 --effort 100 \
+"$NEUROSHARD" plan --details "$tables" --gpus 2 --gpu h100 --effort 100 \
     --cost model:cpu-amd-epyc-2t.nsm 2>&1 >plan.txt | grep warning
 
 # about FILE: prints the GPU of a plan and the basis of its price.
@@ -48,15 +48,15 @@ about()
 }
 
 echo "== and its plan knows that"
-"$NEUROSHARD" plan "$tables" --gpus 2 --gpu b200 --effort 100 \
+"$NEUROSHARD" plan --details "$tables" --gpus 2 --gpu b200 --effort 100 \
     --cost model:h100 -o other.json 2>&1 >report | grep warning
 about other.json
-"$NEUROSHARD" cost other.json --json 2>&1 >priced.json | grep warning
+"$NEUROSHARD" cost --details other.json --json 2>&1 >priced.json | grep warning
 about priced.json
 grep '"cost_model"' other.json >wanted
 grep '"cost_model"' priced.json | cmp - wanted
 echo "== of the GPU that was measured"
-"$NEUROSHARD" cost other.json --gpu H100 --cost model:h100 --json >priced.json
+"$NEUROSHARD" cost --details other.json --gpu H100 --cost model:h100 --json >priced.json
 about priced.json
 echo "== without a model"
 echo '{"neuroshard_plan": 1, "batch": 64,
@@ -65,4 +65,4 @@ echo '{"neuroshard_plan": 1, "batch": 64,
         "pooling_factor": 1}],
     "shards": [{"table": 0, "row_begin": 0, "row_end": 9, "col_begin": 0,
         "col_end": 4, "device": 0}]}' >by_hand.json
-"$NEUROSHARD" cost by_hand.json --json | grep -o '"roofline:[^"]*"'
+"$NEUROSHARD" cost --details by_hand.json --json | grep -o '"roofline:[^"]*"'

@@ -43,11 +43,7 @@ END
 echo "== diff"
 "$ns" diff old.json new.json
 "$ns" diff old.json old.json --cost roofline:h100
-"$ns" diff old.json new.json --cost model:h100 | grep ^step
-for name in old new; do
-    sed 's/"host_ms": 0/"host_ms": 9/' $name.json >host_$name.json
-done
-"$ns" diff host_old.json host_new.json --cost model:h100 | grep ^step
+"$ns" diff old.json new.json --cost model:h100 | grep ^work
 "$ns" diff old.json new.json --cost torchrec --json
 
 echo "== explain"
@@ -72,7 +68,7 @@ same()
     plan 2 "$(shard 0 0 16 0), $2, $(shard 2 0 16 1)" >edited.json
     "$ns" explain old.json b --json --cost roofline:h100 | grep -A 1 "\"$1\"" |
         sed -n 's/.*"total_ms": \([0-9.]*\).*/\1/p' >said
-    "$ns" cost edited.json --json --cost roofline:h100 |
+    "$ns" cost --details edited.json --json --cost roofline:h100 |
         sed -n 's/^ *"total_ms": \([0-9.]*\).*/\1/p' | tail -n 1 >priced
     [ -s said ] && cmp said priced && echo "$1: the same"
 }
@@ -86,7 +82,7 @@ echo "== plan --from"
 # Uses formulas, so that new measurements do not change the plans found.
 searched()
 {
-    "$ns" plan "$@" --cost roofline:h100 --host-ms 0
+    "$ns" plan --details "$@" --cost roofline:h100 --host-ms 0
 }
 
 for limit in 0 5MiB; do
@@ -101,7 +97,7 @@ searched tables.csv --gpus 2 --shard table --effort 20000 -o first.json \
     >/dev/null 2>&1
 searched tables.csv --gpus 2 --shard table --effort 20000 --from first.json \
     --move-limit 0 -o second.json >/dev/null 2>&1
-"$ns" diff first.json second.json | grep -E '^(step|moves|tables)'
+"$ns" diff first.json second.json | grep -E '^(work|moves|tables)'
 searched tables.csv --gpus 4 --shard table --effort 20000 --from first.json \
     --move-limit 5MiB -o more.json 2>/dev/null | tail -n 2
 searched tables.csv --gpus 1 --shard table --effort 20000 --from first.json \
@@ -144,10 +140,10 @@ narrowest --from wide.json
 narrowest --from wide.json --min-width 4
 
 echo "== refused"
-"$ns" plan tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"
-"$ns" plan tables.csv --gpus 2 --from old.json --search grid 2>&1 ||
+"$ns" plan --details tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"
+"$ns" plan --details tables.csv --gpus 2 --from old.json --search grid 2>&1 ||
     echo "status $?"
-"$ns" plan tables.csv --gpus 4 --memory 5MiB --reserve 0 --batch 64 \
+"$ns" plan --details tables.csv --gpus 4 --memory 5MiB --reserve 0 --batch 64 \
     --shard table --effort 20000 --from old.json --move-limit 1MiB 2>&1 ||
     echo "status $?"
 "$ns" explain old.json z 2>&1 || echo "status $?"

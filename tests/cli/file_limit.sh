@@ -11,7 +11,7 @@ END
 echo "old plan" >plan.json
 status=0
 # One block is 512 or 1024 bytes: less than the plan, more than the message.
-(ulimit -f 1 && exec "$NEUROSHARD" plan list.csv --gpus 2 -o plan.json \
+(ulimit -f 1 && exec "$NEUROSHARD" plan --details list.csv --gpus 2 -o plan.json \
     --cost roofline:h100) >stdout 2>stderr || status=$?
 echo "status $status"
 sed '/^searched /d' stderr

@@ -26,7 +26,7 @@ refused()
 printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
 cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" model.nsm
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
-"$NEUROSHARD" plan list.csv --gpus 2 --search reference --batch 4096 \
+"$NEUROSHARD" plan --details list.csv --gpus 2 --search reference --batch 4096 \
     --cost model:./model.nsm -o plan.json >/dev/null 2>&1 || echo "# no plan"
 printf '{"hosts": [{"gpus": 2}]}' >cluster.json
 mkdir nets folder
@@ -73,14 +73,14 @@ refused emit plan.json --format text -o loop2
 echo "== what is no input is written"
 "$NEUROSHARD" emit plan.json --format text -o folder/plan.json && sum | grep -c 'r/plan'
 "$NEUROSHARD" emit plan.json --format text -o hard.csv && cat list.csv
-"$NEUROSHARD" plan - --gpus 2 -o /dev/null <list.csv 2>&1 | grep -c '^plan '
+"$NEUROSHARD" plan - --details --gpus 2 -o /dev/null <list.csv 2>&1 | grep -c '^plan '
 "$NEUROSHARD" emit - --format text <plan.json | grep -c .
 cp list.csv same.csv
 "$NEUROSHARD" tables import - <same.csv 2>/dev/null
-"$NEUROSHARD" plan - --gpus 2 --effort 0 -o - <list.csv 2>&1 |
+"$NEUROSHARD" plan - --details --gpus 2 --effort 0 -o - <list.csv 2>&1 |
     grep -c '"neuroshard_plan"'
 echo "== where nothing can be written is said before anything is searched"
 for file in none/plan.json folder list.csv/plan.json; do
-    "$NEUROSHARD" plan list.csv --gpus 2 -o $file >stdout 2>stderr
+    "$NEUROSHARD" plan --details list.csv --gpus 2 -o $file >stdout 2>stderr
     echo "$?: $(cat stderr stdout)"
 done

@@ -28,7 +28,7 @@ planned()
 {
     list=$1
     shift
-    say plan "$list" --cost torchrec --effort 200 "$@"
+    say plan "$list" --details --cost torchrec --effort 200 "$@"
 }
 
 cat >list.csv <<END
@@ -44,7 +44,7 @@ awk -F, -v OFS=, 'NR == 3 { $4 *= 6 } { print }
 # One number of GPUs.
 planned list.csv --gpus 2 -o plan.json
 planned list.csv --gpus 2 --no-rivals
-say plan list.csv --gpus 4 --cost roofline:h100 --effort 200 --host-ms 0 \
+say plan list.csv --details --gpus 4 --cost roofline:h100 --effort 200 --host-ms 0 \
     --dedup ids --dense-ms 1,2 --chunks 2
 planned list.csv --gpus 2 --memory 4MiB --reserve 0
 planned list.csv --gpus 2 --memory 160MiB --reserve 0 --no-rivals
@@ -70,8 +70,8 @@ planned grown.csv --gpus 3 --no-rivals --from plan.json --move-limit 0 \
 planned list.csv --gpus 1 --no-rivals --from plan.json --move-limit 0
 
 # Cost of a plan, and its explanation.
-say cost plan.json --cost roofline:h100 --host-ms 0
-say cost plan.json --cost torchrec --json
+say cost plan.json --details --cost roofline:h100 --host-ms 0
+say cost plan.json --details --cost torchrec --json
 say explain plan.json
 say explain plan.json --table three
 say explain plan.json --table three --json

@@ -46,7 +46,7 @@ try --db costs.db
 sqlite3 costs.db "SELECT count(*) FROM comm_sample"
 
 echo "# a job"
-"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 4096 \
+"$ns" plan --details "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 4096 \
     --cost roofline:h100 --effort 0 -o plan.json >/dev/null 2>&1
 # job STEPS RANKS: prints times 20 and 30 % slower than predicted, with a
 # constant part and a straggler

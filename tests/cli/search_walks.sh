@@ -37,7 +37,7 @@ walk()
     [ -e "$list" ] || list=$ROOT/data/tables/$2.csv
     shift 2
     rm -f plan.json trace.csv
-    if "$NEUROSHARD" plan "$list" "$@" --no-rivals -o plan.json >report \
+    if "$NEUROSHARD" plan --details "$list" "$@" --no-rivals -o plan.json >report \
         2>messages; then
         tell "$name"
     else
@@ -159,7 +159,7 @@ walk beam criteo_kaggle_26 --gpus 4 --search reference --cost roofline:h100 \
     --host-ms 0
 
 # Explanations with a new search.
-"$NEUROSHARD" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 \
+"$NEUROSHARD" plan --details "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 \
     --cost torchrec --effort 0 --no-rivals -o plan.json >report 2>messages
 "$NEUROSHARD" explain plan.json --anew --device 3 2>messages |
     sed -n '/anew/,$p'
@@ -168,13 +168,13 @@ walk beam criteo_kaggle_26 --gpus 4 --search reference --cost roofline:h100 \
 # Re-planning: an existing plan for a list that has changed.
 again=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
 for cost in torchrec roofline:h100; do
-    "$NEUROSHARD" plan "$again" --gpus 8 --cost $cost --effort 20000 \
+    "$NEUROSHARD" plan --details "$again" --gpus 8 --cost $cost --effort 20000 \
         --no-rivals -o old.json >report 2>messages || cat messages
     awk -F, -v OFS=, 'NR > 1 && NR % 5 == 0 { $4 *= 3 } { print }' \
         "$again" >grown.csv
     for limit in 0 4GiB 30GiB; do
         rm -f plan.json trace.csv
-        "$NEUROSHARD" plan grown.csv --gpus 8 --cost $cost \
+        "$NEUROSHARD" plan --details grown.csv --gpus 8 --cost $cost \
             --from old.json --move-limit $limit --effort 20000 --no-rivals -o plan.json >report 2>messages ||
             cat messages
         tell "from $cost $limit"

@@ -580,6 +580,7 @@ def check_movement():
     line += ["--move-limit", "60GiB", "-o", "moved.json", "--json"]
     plan = json.loads(neuroshard(*line)[1])
     movement = plan.pop("movement")
+    ok(len(plan.pop("rivals")) == 2, "plan --from: with the rivals")
     diff = json.loads(neuroshard("diff", "p.json", "moved.json", "--json")[1])
     ok(
         all(movement[key] == diff[key] for key in ("bytes", "gpus", "moves"))
@@ -732,8 +733,8 @@ def check_trace():
         falls
         and len(points) > 2
         and points[-1][0] <= plan["n_evaluations"]
-        and abs(points[-1][1] / plan["total_ms"] - 1) < 1e-9,
-        "--trace falls to the cost of the plan",
+        and points[-1][1] <= plan["total_ms"] * (1 + 1e-9),
+        "--trace falls to the cost of the plan, which may be simpler",
         str(points),
     )
     for row in traces[0] + traces[1]:

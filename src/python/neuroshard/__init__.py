@@ -90,12 +90,25 @@ class Plan:
     warnings: List[str] = dataclasses.field(default_factory=list)
 
     @property
+    def gpu_ms(self) -> float:
+        """Predicted GPU work of a step: the time of the slowest GPU."""
+        return self._number("total_ms")
+
+    @property
     def step_ms(self) -> float:
-        """Predicted step time: the time of the slowest GPU."""
-        step_ms = self.json.get("total_ms")
-        if not isinstance(step_ms, (int, float)):
+        """Predicted step time: GPU work and the time of the host."""
+        return self._number("step_ms")
+
+    @property
+    def samples_per_second(self) -> float:
+        """Predicted speed; an upper bound if the dense part is not known."""
+        return self._number("samples_per_second")
+
+    def _number(self, key: str) -> float:
+        number = self.json.get(key)
+        if not isinstance(number, (int, float)):
             raise Error("the plan is not priced", BAD_ANSWER)
-        return step_ms
+        return number
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes the plan file."""
@@ -192,7 +205,11 @@ def _planned(command: str, source: _Input, options: Mapping[str, Any]) -> Plan:
     for member in ("neuroshard_plan", "tables", "shards", "devices"):
         if member not in json:
             raise _bad_answer(command, f"the plan has no {member}")
-    return Plan(json, done.out.decode("utf-8", "replace"), done.warnings)
+    report = done.out.decode("utf-8", "replace")
+    # The last line names the temporary file that the plan was written to.
+    if "\nwrote " in report:
+        report = report[: report.rindex("\nwrote ") + 1]
+    return Plan(json, report, done.warnings)
 
 
 def _run(

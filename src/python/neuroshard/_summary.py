@@ -23,12 +23,16 @@ def line(placing: Placing, gpu: Gpu, notes: List[str], beside: bool) -> str:
     beside: leave the gain out, because a table shows it."""
     plan = placing.plan
     model, n_ranks = plan.json["cost_model"], plan.json["cluster"]["gpus"]
-    waits = model.get("host_ms") == plan.step_ms
+    host_ms = plan.json.get("host_ms", 0)
     parts = [
         f"planned by {model['name']} for {n_ranks} x "
         f"{gpu.option or 'its GPU'} ({gpu.why})",
         f"a step of {plan.step_ms:.4g} ms"
-        + (", for which the GPUs wait for their host" if waits else ""),
+        + (
+            f" (GPU work {plan.gpu_ms:.4g} ms, host {host_ms:.4g} ms)"
+            if host_ms
+            else ""
+        ),
         *([] if beside else _gain(plan.report)),
         *changes(placing),
         *notes,
@@ -38,7 +42,7 @@ def line(placing: Placing, gpu: Gpu, notes: List[str], beside: bool) -> str:
 
 def _gain(report: str) -> List[str]:
     """Gain over TorchRec's own planner, from the report."""
-    found = re.search(r"^rivals +(TorchRec's planner.*)$", report, re.M)
+    found = re.search(r"^(.* TorchRec's planner.*)$", report, re.M)
     return [" ".join(found[1].split())] if found else []
 
 

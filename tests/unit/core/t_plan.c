@@ -140,66 +140,6 @@ static void test_price(struct arena *arena)
     is_i64(plan.n_floored, 2, "and counted again");
 }
 
-/* The devices keep their times; the step waits for the host, which is the only
- * limit. */
-static void test_host(struct arena *arena)
-{
-    const double devices_ms = sqrt(23) + 3;
-    struct step step = {.n_chunks = 1, .host_ms = 10};
-    double shares[N_SPLIT];
-    struct plan plan;
-    struct fake fake;
-    struct err err = {0};
-
-    make_plan(&plan, &fake);
-    fake.oracle.step = &step;
-    fake.oracle.cost.lookup_error.frac = 0.3;
-    plan_derive_kinds(&plan);
-    ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced: %s", err.msg);
-    ok(plan.total_ms == 10 && step_waits_for_host(&plan.cost, plan.total_ms),
-       "a host binds");
-    is_near(plan.devices[0].total_ms, devices_ms, 1e-12, "not its devices");
-    is_near(plan.devices[0].fwd_comm_ms, 2, 1e-12, "which wait elsewhere");
-    ok(plan.bound_ms == 10, "no plan is shorter");
-    is_str(plan.bound_term, "host", "for the host");
-    plan_split(&plan, shares);
-    ok(isnan(shares[SPLIT_LOOKUPS]) && plan_error_frac(&plan) == 0,
-       "its time is no look-up's");
-    step.host_ms = 5;
-    ok(!plan_price(&plan, &fake.oracle, arena, &err), "a faster host");
-    is_near(plan.total_ms, devices_ms, 1e-12, "binds no more");
-    ok(isnan(plan.bound_ms), "and proves nothing");
-    is_near(plan_error_frac(&plan), 0.3, 1e-12, "all is look-ups");
-}
-
-/* Exposed times are 4 ms of lookups and 3 ms of exchanges. */
-static void test_error(void)
-{
-    struct plan plan = {
-        .total_ms = 8,
-        .exposed_ms = {[STEP_INPUT] = 1,
-                       [STEP_FORWARD] = 1,
-                       [STEP_OUTPUT] = 2,
-                       [STEP_BACKWARD] = 2.5,
-                       [STEP_REPLICAS] = 0.5},
-        .cost = {.lookup_error.frac = 0.3, .exchange_error.frac = 0.3}};
-
-    is_near(plan_error_frac(&plan), 0.3 * 5 / 7, 1e-12,
-            "errors are independent: the root of squares");
-    plan.problem.job.dense_ms[1] = 1000;
-    plan.total_ms += 1000;
-    is_near(plan_error_frac(&plan), 0.3 * 5 / 7 * 8 / 1008, 1e-12,
-            "what is given is not off");
-    plan.problem.job.dense_ms[1] = 0;
-    plan.total_ms = 8;
-    plan.cost.exchange_error.frac = 0;
-    ok(plan_error_frac(&plan) == 0, "one that is not known leaves nothing");
-    plan.exposed_ms[STEP_INPUT] = plan.exposed_ms[STEP_OUTPUT] = 0;
-    is_near(plan_error_frac(&plan), 0.3, 1e-12, "where it is exposed");
-    plan.exposed_ms[STEP_FORWARD] = NAN;
-    ok(plan_error_frac(&plan) == 0, "nor do parts that are not known");
-}
-
 static void test_sort(void)
 {
     struct plan plan;
@@ -632,8 +572,6 @@ int main(void)
     struct arena arena = {0};
 
     test_price(&arena);
-    test_host(&arena);
-    test_error();
     test_sort();
     test_sort_any();
     test_refusals(&arena);

@@ -188,12 +188,6 @@ static void change_rounded(struct fixture *f)
     f->plan.bound_ms = 8.75 * (1 + 9e-7);
 }
 
-static void change_host(struct fixture *f)
-{
-    add_costs(f);
-    f->plan.total_ms = f->plan.cost.host_ms = 9;
-}
-
 static void change_negative_part(struct fixture *f)
 {
     add_costs(f);
@@ -415,7 +409,6 @@ static const struct legal_case legal_cases[] = {
     {"not priced, memory counted", change_unpriced},
     {"a bound at the total", change_bound},
     {"sums of rounded parts", change_rounded},
-    {"a host that takes longer", change_host},
     {"bins that add up to nearly 1", change_bins},
     {"a part a little below zero", change_negative_part},
     {"memory used to the last byte", change_memory_fits},
@@ -547,7 +540,6 @@ BREAK(rounded_sum, add_costs(f);
 BREAK(rounded_total, add_costs(f); f->plan.total_ms = 8.75 * (1 + 1.3e-6))
 BREAK(rounded_bound, add_costs(f); f->plan.bound_ms = 8.75 * (1 + 1.3e-6))
 BREAK(total, add_costs(f); f->plan.total_ms = 8.76)
-BREAK(host, add_costs(f); f->plan.cost.host_ms = 9)
 BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
 
 #define NO_BANDWIDTH \
@@ -684,14 +676,12 @@ static const struct broken_case broken_cases[] = {
     {break_rounded_sum,
      "GPU 1: its total is 8.75001138 ms, but its parts add up to 8.75 ms"},
     {break_rounded_total, "the plan's total is 8.75001138 ms, but its slowest "
-                          "GPU or host takes 8.75 ms"},
+                          "GPU takes 8.75 ms"},
     {break_rounded_bound, "the lower bound of 8.75001138 ms is above the "
                           "plan's total of 8.75 ms"},
     {break_nan_total, "GPU 1 has no cost, but the plan has a total"},
     {break_total,
-     "the plan's total is 8.76 ms, but its slowest GPU or host takes 8.75 ms"},
-    {break_host,
-     "the plan's total is 8.75 ms, but its slowest GPU or host takes 9 ms"},
+     "the plan's total is 8.76 ms, but its slowest GPU takes 8.75 ms"},
     {break_bound,
      "the lower bound of 8.7501 ms is above the plan's total of 8.75 ms"},
 };

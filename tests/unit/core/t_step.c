@@ -14,9 +14,8 @@
  * be later than the batch `period` before it by the same amount. */
 #define STEADY 16u
 #define MOST_PERIOD 3u
-/* Number of batches that a host may queue ahead of its device. */
-#define MOST_AHEAD 4u
-#define N_KEPT (MOST_AHEAD + 1)
+/* Number of batches whose times are kept. */
+#define N_KEPT 5u
 
 /* Events of a batch. The chunks of a lookup and of its exchange are separate
  * events. So is the dense part, which all ranks begin together. */
@@ -30,10 +29,6 @@ enum event {
     GRADIENT,
     UPDATE,
     BACKWARD,
-    /* Work of the hosts: a device runs nothing that its host has not queued. */
-    QUEUE_INPUT,
-    QUEUE_LOOKUP,
-    QUEUE_BACKWARD,
     N_EVENTS
 };
 
@@ -41,10 +36,6 @@ struct job {
     struct step step;
     uint32_t n_ranks;
     double phases[MOST_RANKS][N_PHASES];
-    /* Host time as a share of the device's time. It differs from 1, since equal
-     * times would need many batches to become periodic. The other two are the
-     * shares of host time that queue the input and the lookup. */
-    double host, host_input, host_lookup;
     /* End times of the last batches' events. */
     double ends[N_KEPT][N_EVENTS][MOST_RANKS];
 };
@@ -97,25 +88,6 @@ static void work(struct job *job, double *begin, enum phase phase, double share)
         begin[r] += share * job->phases[r][phase];
 }
 
-/* A host works on one batch after the other, at most MOST_AHEAD ahead. */
-static void simulate_host(struct job *job, unsigned batch)
-{
-    const double shares[] = {job->host_input, job->host_lookup,
-                             1 - job->host_input - job->host_lookup};
-    const double *before = ends_of(job, batch, 1, QUEUE_BACKWARD);
-
-    after(job, ends_of(job, batch, 0, QUEUE_INPUT),
-          ends_of(job, batch, MOST_AHEAD, BACKWARD));
-    for (unsigned k = 0; k < 3; k++) {
-        double *end = ends_of(job, batch, 0, QUEUE_INPUT + k);
-
-        after(job, end, before);
-        for (uint32_t r = 0; r < job->n_ranks; r++)
-            end[r] += shares[k] * job->step.host_ms;
-        before = end;
-    }
-}
-
 /* The input of a batch, which may run ahead of the backward of earlier
  * batches. */
 static void simulate_input(struct job *job, unsigned batch)
@@ -128,7 +100,6 @@ static void simulate_input(struct job *job, unsigned batch)
     double *permute = ends_of(job, batch, 0, PERMUTE);
     double *cache = ends_of(job, batch, 0, CACHE);
 
-    after(job, input, ends_of(job, batch, 0, QUEUE_INPUT));
     after(job, input, ends_of(job, batch, 1, PERMUTE));
     after(job, input, ends_of(job, batch, ahead[job->step.pipeline], BACKWARD));
     exchange(job, input, slowest(job, PHASE_INPUT));
@@ -155,7 +126,6 @@ static void simulate_lookup(struct job *job, unsigned batch)
             after(job, lookup, ends_of(job, batch, 0, LOOKUP + k - 1));
         else
             after(job, lookup, ends_of(job, batch, 0, CACHE));
-        after(job, lookup, ends_of(job, batch, 0, QUEUE_LOOKUP));
         after(job, lookup, ends_of(job, batch, is_semisync ? 2 : 1, BACKWARD));
         if (is_semisync)
             after(job, lookup, ends_of(job, batch, 1, EXCHANGE + n - 1));
@@ -190,7 +160,6 @@ static void simulate_rest(struct job *job, unsigned batch)
     exchange(job, update, slowest(job, PHASE_REDUCE));
     work(job, update, PHASE_UPDATE, 1);
     after(job, backward, update);
-    after(job, backward, ends_of(job, batch, 0, QUEUE_BACKWARD));
     work(job, backward, PHASE_BACKWARD, 1);
 }
 
@@ -223,7 +192,6 @@ static double simulate(struct job *job)
     memset(job->ends, 0, sizeof(job->ends));
     for (unsigned batch = N_KEPT; batch < MOST_BATCHES; batch++) {
         memset(ends_of(job, batch, 0, 0), 0, sizeof(job->ends[0]));
-        simulate_host(job, batch);
         simulate_input(job, batch);
         simulate_lookup(job, batch);
         simulate_rest(job, batch);
@@ -264,15 +232,6 @@ static void draw_job(struct job *job, struct rng *rng)
     job->step.dense_ms = rng_below(rng, 3) ? 3 * all * rng_uniform(rng) : 0;
 }
 
-static void draw_host(struct job *job, struct rng *rng)
-{
-    if (rng_below(rng, 2))
-        job->host =
-            rng_below(rng, 2) ? 0.9 * rng_uniform(rng) : 1.1 + rng_uniform(rng);
-    job->host_input = 0.5 * rng_uniform(rng);
-    job->host_lookup = 0.5 * rng_uniform(rng);
-}
-
 static double step_of(const struct job *job)
 {
     return step_of_ranks(&job->step, job->n_ranks,
@@ -283,13 +242,11 @@ static void test_simulation(size_t n_problems)
 {
     double worst[N_PIPELINES] = {0};
     struct job *job = mem_alloc(1, sizeof(*job));
-    struct rng rng, of_hosts;
+    struct rng rng;
 
     rng_init(&rng, 9, 0);
-    rng_init(&of_hosts, 9, 1);
     for (size_t i = 0; i < n_problems; i++) {
         draw_job(job, &rng);
-        draw_host(job, &of_hosts);
         for (unsigned p = 0; p < N_PIPELINES; p++) {
             double links =
                 slowest(job, PHASE_INPUT) + slowest(job, PHASE_OUTPUT) +
@@ -297,13 +254,7 @@ static void test_simulation(size_t n_problems)
             double ms, simulated;
 
             job->step.pipeline = p;
-            job->step.host_ms = 0;
-            simulated = simulate(job);
-            if (job->host > 0) {
-                job->step.host_ms = job->host * simulated;
-                simulated = simulate(job);
-            }
-            simulated = fmax(simulated, links);
+            simulated = fmax(simulate(job), links);
             ms = step_of(job);
             worst[p] = tap_worst(worst[p], fabs(ms / simulated - 1));
         }

@@ -63,7 +63,7 @@ static void price(struct plan_diff *diff, const char *name, const char *hash)
 static const char whole_text[] =
     "before  old.json: 5 tables in 5 shards on 2 GPUs, not priced\n"
     "after   new.json: 5 tables in 6 shards on 3 GPUs, not priced\n"
-    "step    not compared: no cost model has priced both plans; use --cost\n"
+    "work    not compared: no cost model has priced both plans; use --cost\n"
     "moves   281 KiB in 2 pieces; 162 KiB stay, 6.25 KiB are new, 3.12 KiB go\n"
     "tables  1 kept, 2 moved, 1 changed, 1 added, 1 removed\n\n"
     "GPU   received KiB   sent KiB\n"
@@ -163,7 +163,7 @@ static void test_prices(void)
 
     price(&diff, "plain", "00");
     is_in(text_of(&diff), "on 2 GPUs, 4.0000 ms by plain\n");
-    is_in(text_of(&diff), "step    -1.0000 ms, -25.00 %\n");
+    is_in(text_of(&diff), "work    -1.0000 ms of GPU work, -25.00 %\n");
     for (int i = 0; i < 2; i++) {
         for (unsigned p = 0; p < N_STEP_PARTS; p++)
             diff.plans[i].exposed_ms[p] = p == STEP_FORWARD;
@@ -171,11 +171,12 @@ static void test_prices(void)
     }
     /* errors are 10 % of 4 ms and 3 ms; the gain is a fraction of the old
      * total */
-    is_in(text_of(&diff), "step    -1.0000 ms, -25.00 % +-7.50 %\n");
+    is_in(text_of(&diff),
+          "work    -1.0000 ms of GPU work, -25.00 % +-7.50 %\n");
     ok(plan_diff_is_priced(&diff), "one model");
     price(&diff, "other", "00");
     ok(!plan_diff_is_priced(&diff), "two models");
-    is_in(text_of(&diff), "step    not compared: ");
+    is_in(text_of(&diff), "work    not compared: ");
     price(&diff, "plain", "01");
     ok(!plan_diff_is_priced(&diff), "two of one name");
     price(&diff, "plain", "00");
@@ -184,7 +185,7 @@ static void test_prices(void)
     is_in(text_of(&diff), "on 3 GPUs, not priced\n");
     price(&diff, "plain", "00");
     diff.plans[0].total_ms = 0;
-    is_in(text_of(&diff), "step    +3.0000 ms\n");
+    is_in(text_of(&diff), "work    +3.0000 ms of GPU work\n");
 }
 
 /* More GPUs, tables and pieces than are shown, and large numbers. */

@@ -158,10 +158,11 @@ static void fits(const char *report)
 static const char mixed_text[] =
     "step    52.370 ms\n"
     "        pipeline sdd, dense part not known\n"
-    "bound   no plan takes less than 41.896 ms: this one is within 25.00 %\n"
+    "bound   no plan has less GPU work than 41.896 ms: this one is within "
+    "25.00 %\n"
     "memory  fits: GPU 0 is the fullest, 24.3 % of 80.0 GiB, 19.1 GiB of it "
     "weights\n"
-    "binds   GPU 1, which is ready last; replicas, 50.625 ms of the step; "
+    "binds   GPU 1, which is ready last; replicas, 50.625 ms of the GPU work; "
     "table 'items', without which it is 16.777 ms shorter\n"
     "plan    4 tables in 9 shards on 4 GPUs, 2 hosts of 2, global batch "
     "65536\n"
@@ -336,14 +337,17 @@ static void test_large_times(void)
     }
 }
 
-/* The host time is shown after the pipeline, unless it is 0. */
+/* The first line has GPU work and host apart, if there is a host. */
 static void test_host(void)
 {
     struct plan plan = mixed_plan();
 
     is_not_in(report_of(&plan), ", host ");
-    plan.cost.host_ms = 0.25;
-    is_in(report_of(&plan), ", dense part not known, host 0.25 ms\n");
+    plan.total_ms = 1;
+    plan.cost.host = HOST_MEASURED;
+    is_in(report_of(&plan),
+          "step    2.776 ms, 2.2 to 3.5: GPU work 1.000 ms, host 2.59 ms "
+          "(2 kinds of sharding, assumed)\n");
 }
 
 /* The report warns if de-duplication costs more than it saves. */
@@ -402,14 +406,14 @@ static void test_unlike_totals(void)
         plan.devices[r].parts_ms[0] = NAN;
     text = report_of(&plan);
     is_in(text, "\nbinds   GPU 1, which is ready last; compute, 51.590 ms of "
-                "the step; table 'items', ");
+                "the GPU work; table 'items', ");
     is_in(text, "\nGPU, ms    compute bwd comm fwd comm    busy waiting\n"
                 "1           51.590    0.250    0.510  52.350   0.000\n");
     is_not_in(text, "exposed");
     text = report_in(&plan, &alone);
     is_in(text,
           "\nbinds   GPU 3, the slowest; forward communication, 50.547 ms "
-          "of the step; no one table\n");
+          "of the GPU work; no one table\n");
     is_in(text, "\nGPU, ms    compute bwd comm fwd comm    busy\n"
                 "3            1.573    0.250   50.547  52.370\n");
     is_not_in(text, "without this table");
@@ -419,15 +423,15 @@ static void test_rivals(void)
 {
     struct compare_entry rivals[] = {
         {.planner = "A's planner",
-         .total_ms = 104.74,
+         .priced.total_ms = 104.74,
          .gain_error_frac = 0.186},
-        {.planner = "B's", .total_ms = 47.133, .gain_error_frac = NAN},
-        {.planner = "C's", .total_ms = NAN}};
+        {.planner = "B's", .priced.total_ms = 47.133, .gain_error_frac = NAN},
+        {.planner = "C's", .priced.total_ms = NAN}};
     const struct report_options options = {.rivals = rivals, .n_rivals = 3};
     struct plan plan = mixed_plan();
 
     for (size_t i = 0; i < 3; i++)
-        rivals[i].ratio = rivals[i].total_ms / plan.total_ms;
+        rivals[i].ratio = rivals[i].priced.total_ms / plan.total_ms;
     is_in(report_in(&plan, &options),
           "\nrivals  A's planner: 104.740 ms, 100.0 % +-19 % more\n"
           "        B's: 47.133 ms, 10.0 % less\n"
@@ -488,7 +492,7 @@ static void test_even(void)
     price(&plan);
     options.without_ms = (const double[]){plan.total_ms, 0.996 * plan.total_ms};
     text = report_in(&plan, &options);
-    is_in(text, " of the step; no one table\n");
+    is_in(text, " of the GPU work; no one table\n");
     is_in(text, "\nwithout any one table the step is as long\n");
     plan.total_ms = 0;
     options.without_ms = (const double[]){0, 0};
@@ -513,7 +517,7 @@ static void test_one_gpu(void)
     is_in(text, "\nmemory  fits: GPU 0 is the fullest, ");
     is_not_in(text, "a GPU, ");
     is_in(text, "\nGPU, KiB ");
-    is_in(text, "\nbinds   replicas, 50.625 ms of the step; ");
+    is_in(text, "\nbinds   replicas, 50.625 ms of the GPU work; ");
     fits(text);
 }
 

@@ -101,7 +101,10 @@ static const char full[] =
     "\"nccl\": 400, \"reserve\": 600, \"total\": 2197288}}\n"
     "  ],\n"
     "  \"total_ms\": 2.0,\n"
-    "  \"bound_ms\": 1.75\n"
+    "  \"bound_ms\": 1.75,\n"
+    "  \"step_ms\": 2.0,\n"
+    "  \"step_range_ms\": [1.5726593262842421, 2.5434624862149202],\n"
+    "  \"samples_per_second\": 512000.0\n"
     "}\n";
 
 /* The smallest plan that can be made by hand. */
@@ -734,7 +737,7 @@ static const struct edit refused[] = {
     {"  \"total_ms\": 2.0", "  \"total_ms\": \"2\"",
      "total_ms must be a number, not a string"},
     {"  \"total_ms\": 2.0", "  \"total_ms\": 1.875",
-     "the plan's total is 1.875 ms, but its slowest GPU or host takes 2 ms"},
+     "the plan's total is 1.875 ms, but its slowest GPU takes 2 ms"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": {}",
      "bound_ms must be a number, not an object"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": 2.5",
@@ -955,8 +958,8 @@ static void test_foreign_bytes(void)
            "with a source that is no UTF-8 made so");
 }
 
-/* A plan that was read has its hot rows. The host time is written and read
- * back. */
+/* A plan that was read has its hot rows. The basis of the host's time is
+ * written and read back. */
 static void test_kept(void)
 {
     struct plan plan, again;
@@ -964,12 +967,51 @@ static void test_kept(void)
 
     ok(!read_text(&plan, full, &err) && plan.problem.hot, "hot rows %s",
        err.msg);
-    plan.cost.host_ms = 0.001;
+    plan.cost.host = HOST_MEASURED;
     ok(!read_text(&again, plan_to_json(&plan, &arena), &err) &&
-           again.cost.host_ms == 0.001,
-       "the host's time: %s", err.msg);
-    plan.cost.host_ms = 0;
-    ok(!strstr(plan_to_json(&plan, &arena), "host_ms"), "if there is one");
+           again.cost.host == HOST_MEASURED,
+       "the host: %s", err.msg);
+    plan.cost.host = HOST_NONE;
+    ok(!strstr(plan_to_json(&plan, &arena), "\"host\""), "if there is one");
+}
+
+/* In plans before version 0.3 the total and the bound are at least the time of
+ * the host. The total becomes that of the slowest GPU. */
+static void test_old_host(void)
+{
+    static const struct {
+        const char *host, *total, *bound;
+        double total_ms, bound_ms;
+    } cases[] = {{"9", "9", "9", 8.75, NAN},
+                 {"9", "9", "8", 8.75, 8},
+                 {"5", "8.75", "8", 8.75, 8}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err err = {0};
+        struct plan plan;
+        const char *text = arena_printf(
+            &arena,
+            "{\"neuroshard_plan\": 1, \"batch\": 64, \"cluster\": "
+            "{\"gpus\": 1, \"memory_bytes\": [1000000]}, \"tables\": "
+            "[{\"name\": \"a\", \"num_embeddings\": 9, \"dim\": 16, "
+            "\"pooling_factor\": 1}], \"shards\": [{\"table\": 0, "
+            "\"row_begin\": 0, \"row_end\": 9, \"col_begin\": 0, "
+            "\"col_end\": 16, \"device\": 0}], \"devices\": "
+            "[{\"compute_ms\": 8.75, \"bwd_comm_ms\": 0, "
+            "\"fwd_comm_ms\": 0, \"total_ms\": 8.75, \"memory_bytes\": "
+            "{\"weights\": 576, \"optimizer\": 36, \"io\": 8704, "
+            "\"reserve\": 0, \"total\": 9316}}], \"cost_model\": "
+            "{\"name\": \"x\", \"host_ms\": %s}, \"total_ms\": %s, "
+            "\"bound_ms\": %s}",
+            cases[i].host, cases[i].total, cases[i].bound);
+
+        ok(!read_text(&plan, text, &err), "case %zu: %s", i, err.msg);
+        ok(plan.total_ms == cases[i].total_ms &&
+               (plan.bound_ms == cases[i].bound_ms ||
+                (isnan(plan.bound_ms) && isnan(cases[i].bound_ms))) &&
+               plan.cost.host == HOST_ASSUMED,
+           "GPU work %g, bound %g", plan.total_ms, plan.bound_ms);
+    }
 }
 
 static void test_files(void)
@@ -1015,6 +1057,7 @@ int main(void)
     test_hostile_texts();
     test_foreign_bytes();
     test_kept();
+    test_old_host();
     test_files();
     arena_release(&arena);
     return tap_done();

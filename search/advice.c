@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/advice.h"
+
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "core/host.h"
+#include "core/plan_error.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Share of the first search's changes that a search for an alternative may
+ * try. Least number of changes that such a search may try. */
+#define ALTERNATIVE_FRAC 0.2
+#define LEAST_EFFORT 20000
+/* Share of a time limit that the first search gets. */
+#define FIRST_FRAC 0.7
+
+/* Shardings that an alternative does without. */
+struct restriction {
+    const char *without;
+    bool changes_training; /* all kinds that change the training of a table */
+    unsigned kinds;        /* mask of shard kinds, for all tables */
+    enum rows_over rows_over; /* if set: row cuts over these devices */
+};
+static const struct restriction restrictions[MOST_ALTERNATIVES] = {
+    {"changes of training", .changes_training = true},
+    {"replicas", .kinds = SHARD_REPLICATE},
+    {"grids", .kinds = SHARD_GRID},
+    {"row cuts over hosts", .kinds = SHARD_ROW, .rows_over = ROWS_OVER_HOST},
+    {"row cuts", .kinds = SHARD_ROW},
+};
+
+/* State of a recommendation. */
+struct advising {
+    const struct oracle *oracle;
+    struct search_options options; /* of the searches for alternatives */
+    double end_ms;                 /* time on clock_ms(), or INFINITY */
+    struct plan chosen;
+    struct advice *advice;
+    double best_step_ms; /* step of the cheapest plan */
+    double best_host_ms; /* its host */
+    struct arena *arena;
+};
+
+/* Returns whether the restriction forbids this shard. */
+static bool forbids(const struct restriction *restriction,
+                    const struct problem *problem, const struct shard *shard)
+{
+    if (restriction->changes_training)
+        return kind_changes_training(&problem->tables[shard->table],
+                                     shard->kind, problem->dense_optimizer);
+    if (!(shard->kind & restriction->kinds))
+        return false;
+    return restriction->rows_over != ROWS_OVER_HOST ||
+           shard_row_ranks(problem, shard) < problem->cluster.n_devices;
+}
+
+static bool uses(const struct plan *plan, const struct restriction *restriction)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (forbids(restriction, &plan->problem, &plan->shards[i]))
+            return true;
+    return false;
+}
+
+/* Returns whether the plan cuts rows over all devices. */
+static bool uses_all_ranks(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].kind == SHARD_ROW &&
+            shard_row_ranks(&plan->problem, &plan->shards[i]) ==
+                plan->problem.cluster.n_devices)
+            return true;
+    return false;
+}
+
+/* Returns the mask of kinds that the restriction forbids for a table. */
+static unsigned forbidden_kinds(const struct restriction *restriction,
+                                const struct table *table,
+                                enum dense_optimizer dense)
+{
+    unsigned kinds = restriction->kinds;
+
+    for (unsigned i = 0; restriction->changes_training && i < N_SHARD_KINDS;
+         i++)
+        if (kind_changes_training(table, shard_traits[i].kind, dense))
+            kinds |= shard_traits[i].kind;
+    return kinds;
+}
+
+/* Fills `to` with the problem under a further restriction. Tables that can only
+ * be sharded by the forbidden kinds keep them. */
+static void restrict_problem(struct problem *to, const struct problem *from,
+                             const struct restriction *restriction,
+                             struct arena *arena)
+{
+    *to = *from;
+    to->tables = ARENA_NEW(arena, struct table, from->n_tables);
+    for (size_t t = 0; t < from->n_tables; t++) {
+        struct table *table = &to->tables[t];
+        unsigned kinds;
+
+        *table = from->tables[t];
+        if (restriction->rows_over == ROWS_OVER_HOST) {
+            if (table->rows_over == ROWS_OVER_ANY)
+                table->rows_over = ROWS_OVER_ALL;
+            continue;
+        }
+        kinds = table->kinds &
+                ~forbidden_kinds(restriction, table, from->dense_optimizer);
+        if (kinds & from->kinds)
+            table->kinds = kinds;
+    }
+}
+
+/* Returns whether the plan of an alternative is preferred to the plan that was
+ * chosen so far. Both have at most one kind that the other lacks. */
+static bool is_preferred(const struct advising *advising,
+                         const struct plan *plan,
+                         const struct restriction *restriction)
+{
+    const struct advice *advice = advising->advice;
+    const struct priced_parts parts = plan_priced_parts(plan);
+    const double best_ms = advice->cheapest.total_ms;
+    const double total_ms = plan->total_ms, step_ms = plan_step(plan).ms;
+    const bool is_dense_known = job_dense_ms(&plan->problem.job) > 0;
+    double error = advising->options.simplest_frac;
+
+    if (error == SIMPLEST_BY_ERROR)
+        error = fmax(0, priced_ratio_error(&parts, &advice->cheapest));
+    if (total_ms <= best_ms * (1 + error))
+        return true;
+    if (advising->options.simplest_frac != SIMPLEST_BY_ERROR)
+        return false;
+    if (is_dense_known)
+        return step_ms <=
+               advising->best_step_ms *
+                   (1 + error * pow(best_ms / advising->best_step_ms, 2));
+    if (restriction->changes_training)
+        return fmax(total_ms, plan_host(plan).ms) <=
+               fmax(best_ms, advising->best_host_ms) * (1 + error);
+    return total_ms / best_ms <= advising->best_step_ms / step_ms;
+}
+
+/* Searches a plan under the restriction, and chooses it if it is preferred. If
+ * the chosen plan keeps the restriction already, only its problem is
+ * restricted, so that later alternatives keep it, too. The lack of a plan is no
+ * error. */
+static int try_without(struct advising *advising,
+                       const struct restriction *restriction, struct err *err)
+{
+    struct alternative *alternative;
+    struct plan plan = {0};
+
+    restrict_problem(&plan.problem, &advising->chosen.problem, restriction,
+                     advising->arena);
+    if (restriction->rows_over == ROWS_OVER_HOST &&
+        !uses_all_ranks(&advising->chosen))
+        return 0;
+    if (!uses(&advising->chosen, restriction)) {
+        advising->chosen.problem = plan.problem;
+        return 0;
+    }
+    alternative = &advising->advice->list[advising->advice->n++];
+    *alternative =
+        (struct alternative){.without = restriction->without,
+                             .keeps_training = restriction->changes_training,
+                             .total_ms = INFINITY,
+                             .step_ms = INFINITY};
+    if (isfinite(advising->end_ms))
+        advising->options.time_limit_ms = advising->end_ms - clock_ms();
+    if (search_full(&plan, advising->oracle, &advising->options,
+                    advising->arena, err)) {
+        if (err->code != ERR_NO_PLAN && err->code != ERR_INTERRUPTED &&
+            err->code != ERR_USAGE)
+            return -1;
+        *err = (struct err){0};
+        return 0;
+    }
+    alternative->total_ms = plan.total_ms;
+    alternative->step_ms = plan_step(&plan).ms;
+    alternative->is_chosen =
+        !uses(&plan, restriction) && is_preferred(advising, &plan, restriction);
+    plan.n_evaluations += advising->chosen.n_evaluations;
+    if (alternative->is_chosen)
+        advising->chosen = plan;
+    else
+        advising->chosen.n_evaluations = plan.n_evaluations;
+    return 0;
+}
+
+/* Returns whether an alternative may cost more than the cheapest plan. If not,
+ * the first search has made the plan as simple as it can be. */
+static bool allows_more(const struct advising *advising)
+{
+    const double simplest_frac = advising->options.simplest_frac;
+
+    return simplest_frac > 0 ||
+           (simplest_frac == SIMPLEST_BY_ERROR &&
+            (advising->advice->error_frac > 0 || advising->best_host_ms > 0));
+}
+
+/* Runs the first search and notes its result. */
+static int find_first(struct advising *advising,
+                      const struct search_options *options, struct err *err)
+{
+    struct search_options first = *options;
+    struct advice *advice = advising->advice;
+
+    first.time_limit_ms *= FIRST_FRAC;
+    first.found = &advice->cheapest;
+    if (search_full(&advising->chosen, advising->oracle, &first,
+                    advising->arena, err))
+        return -1;
+    advice->error_frac =
+        fmax(0, priced_ratio_error(&advice->cheapest, &advice->cheapest));
+    advising->best_host_ms = plan_host(&advising->chosen).ms;
+    advising->best_step_ms =
+        step_with_host_ms(advice->cheapest.total_ms, advising->best_host_ms);
+    return 0;
+}
+
+int search_advised(struct plan *plan, const struct oracle *oracle,
+                   const struct search_options *options, struct advice *advice,
+                   struct arena *arena, struct err *err)
+{
+    const double start_ms = clock_ms();
+    const struct problem problem = plan->problem;
+    struct advising advising = {
+        .oracle = oracle,
+        .options = *options,
+        .end_ms = options->time_limit_ms > 0 ? start_ms + options->time_limit_ms
+                                             : INFINITY,
+        .chosen = *plan,
+        .advice = advice,
+        .arena = arena};
+    struct plan first;
+
+    *advice = (struct advice){0};
+    if (find_first(&advising, options, err))
+        return -1;
+    first = advising.chosen;
+    advising.options.effort =
+        min_u64(options->effort,
+                max_u64(LEAST_EFFORT, (uint64_t)(ALTERNATIVE_FRAC *
+                                                 (double)first.n_evaluations)));
+    advising.options.trace = NULL;
+    advising.options.rivals = NULL;
+    advising.options.best_ms = advice->cheapest.total_ms;
+    for (size_t i = 0; i < MOST_ALTERNATIVES && allows_more(&advising); i++)
+        if (!interrupt_requested() && clock_ms() < advising.end_ms &&
+            try_without(&advising, &restrictions[i], err))
+            return -1;
+    *plan = advising.chosen;
+    plan->problem = problem;
+    plan->bound_ms = first.bound_ms;
+    plan->bound_term = first.bound_term;
+    plan->bound_table = first.bound_table;
+    plan->stopped = first.stopped;
+    plan->search_ms = clock_ms() - start_ms;
+    return 0;
+}

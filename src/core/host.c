@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/host.h"
+
+#include "core/plan_error.h"
+
+#include <math.h>
+
+/* Time of the host for one kind of sharding, and for each further kind. */
+static const struct time_range of_first_kind = {2.09, 1.7, 2.5};
+static const struct time_range of_further_kind = {0.5, 0.26, 0.81};
+/* Number of tables up to which the measured jobs go; largest time per table
+ * above this number. */
+#define MEASURED_TABLES 55
+#define MOST_MS_PER_TABLE 0.031
+
+/* Sharding types of TorchRec, as bits of a mask. */
+enum {
+    TYPE_TABLE_WISE = 1,
+    TYPE_COLUMN_WISE = 2,
+    TYPE_ROW_WISE = 4,
+    TYPE_TABLE_ROW_WISE = 8,
+    TYPE_GRID = 16,
+    TYPE_DATA_PARALLEL = 32
+};
+
+static unsigned type_of(const struct problem *problem,
+                        const struct shard *shard)
+{
+    switch (shard->kind) {
+    case SHARD_COLUMN:
+        return TYPE_COLUMN_WISE;
+    case SHARD_ROW:
+        return shard_row_ranks(problem, shard) == problem->cluster.n_devices
+                   ? TYPE_ROW_WISE
+                   : TYPE_TABLE_ROW_WISE;
+    case SHARD_GRID:
+        return TYPE_GRID;
+    case SHARD_REPLICATE:
+        return TYPE_DATA_PARALLEL;
+    case SHARD_TABLE:
+        break;
+    }
+    return TYPE_TABLE_WISE;
+}
+
+unsigned plan_n_kinds(const struct plan *plan)
+{
+    unsigned pooled = 0, sequences = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        unsigned *types =
+            plan->problem.tables[shard->table].output == OUTPUT_SEQUENCE
+                ? &sequences
+                : &pooled;
+
+        if (i && shard->table == shard[-1].table)
+            continue;
+        *types |= type_of(&plan->problem, shard);
+    }
+    if (pooled & TYPE_COLUMN_WISE)
+        pooled &= ~(unsigned)TYPE_TABLE_WISE;
+    return (unsigned)(__builtin_popcount(pooled) +
+                      __builtin_popcount(sequences));
+}
+
+struct time_range host_time(const struct problem *problem,
+                            enum host_basis basis, unsigned n_kinds)
+{
+    const struct job *job = &problem->job;
+    const double further = n_kinds > 1 ? n_kinds - 1 : 0;
+    const double more_tables = (double)problem->n_tables -
+                               fmin((double)problem->n_tables, MEASURED_TABLES);
+
+    if (basis == HOST_NONE)
+        return (struct time_range){0};
+    if (job->asks_host)
+        return (struct time_range){job->host_ms, job->host_ms, job->host_ms};
+    return (struct time_range){
+        .ms = of_first_kind.ms + further * of_further_kind.ms,
+        .least_ms = of_first_kind.least_ms + further * of_further_kind.least_ms,
+        .most_ms = of_first_kind.most_ms + further * of_further_kind.most_ms +
+                   more_tables * MOST_MS_PER_TABLE};
+}
+
+struct time_range plan_host(const struct plan *plan)
+{
+    return host_time(&plan->problem, plan->cost.host, plan_n_kinds(plan));
+}
+
+double step_with_host_ms(double total_ms, double host_ms)
+{
+    return sqrt(total_ms * total_ms + host_ms * host_ms);
+}
+
+struct time_range plan_step(const struct plan *plan)
+{
+    const struct time_range host = plan_host(plan);
+    const double times = 1 + plan_error_frac(plan);
+
+    return (struct time_range){
+        .ms = step_with_host_ms(plan->total_ms, host.ms),
+        .least_ms = step_with_host_ms(plan->total_ms / times, host.least_ms),
+        .most_ms = step_with_host_ms(plan->total_ms * times, host.most_ms)};
+}
+
+bool plan_waits_for_host(const struct plan *plan)
+{
+    return plan_host(plan).ms > plan->total_ms;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_PLAN_ERROR_H
+#define NEUROSHARD_CORE_PLAN_ERROR_H
+
+#include "core/plan.h"
+
+/*
+ * Errors of a plan's total and of the ratio of two totals. They follow from the
+ * errors of the cost model (struct cost_error). As those, they hold nine of ten
+ * times. The time of the dense part is an input and has no error.
+ */
+
+/* Parts of a plan's total that have an error of their own. */
+struct priced_parts {
+    double total_ms;
+    /* times of exposed lookups and exposed exchanges within total_ms; NAN if
+     * the cost model predicts no parts */
+    double lookup_ms, exchange_ms;
+    struct cost_error lookup_error, exchange_error;
+};
+/* Returns the parts of a priced plan. */
+struct priced_parts plan_priced_parts(const struct plan *plan);
+
+/* Returns the relative error of total_ms, as if the errors of lookups and
+ * exchanges were independent. Returns 0 if the error is unknown. */
+double plan_error_frac(const struct plan *plan);
+/* Prints the relative error of total_ms, such as " +-16 %". Prints nothing if
+ * the error is unknown. */
+void plan_print_error(const struct plan *plan, struct buf *out);
+
+/*
+ * Returns the relative error of the ratio of `one`'s total to `ours`'s total;
+ * NAN if unknown. One cost model must have priced both.
+ *
+ * Prediction errors of the lookups of two plans are independent, as for two
+ * samples. If the error of a ratio of lookups is unknown, it is taken to be
+ * that of two independent prices. The exchanges of both plans run on the same
+ * links, so they share their prediction error, and only the difference of the
+ * two exchange times contributes. The relative error is the combined error
+ * divided by the larger total.
+ */
+double priced_ratio_error(const struct priced_parts *one,
+                          const struct priced_parts *ours);
+
+#endif

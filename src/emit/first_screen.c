@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/first_screen.h"
+
+#include "base/ranked.h"
+#include "base/text.h"
+#include "core/cluster.h"
+#include "core/host.h"
+#include "emit/formats.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Widths in characters: the bar of a row of GPUs, the longest label of a row,
+ * the longest table name. */
+#define BAR_WIDTH 15
+#define MOST_LABEL 14u
+#define MOST_NAME 20
+
+/* --- how fast --- */
+
+static bool knows_dense(const struct plan *plan)
+{
+    return job_dense_ms(&plan->problem.job) > 0;
+}
+
+/* Prints "H100" for "h100". */
+static void print_gpu(const struct report_options *options, struct buf *out)
+{
+    for (const char *c = options->gpu; c && *c; c++)
+        buf_printf(out, "%c", toupper((unsigned char)*c));
+    if (!options->gpu)
+        buf_printf(out, "GPU");
+    if (options->gpu && options->is_default_gpu)
+        buf_printf(out, " (default GPU)");
+}
+
+/* Prints a rate with three digits: "30.0M". */
+static void print_rate(double rate, struct buf *out)
+{
+    static const char *const units[] = {"", "k", "M", "G"};
+    unsigned u = 0;
+
+    for (; rate >= 999.5 && u < 3; u++)
+        rate /= 1000;
+    buf_printf(out, "%.*f%s",
+               rate < 9.995   ? 2
+               : rate < 99.95 ? 1
+                              : 0,
+               rate, units[u]);
+}
+
+/* Prints tables, GPUs, the step time and samples a second. Without the dense
+ * part the step is only that of the tables, so the rate is an upper bound. */
+static void print_speed(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const struct time_range step = plan_step(plan);
+    const struct cluster *cluster = &plan->problem.cluster;
+
+    buf_printf(out, "%zu table%s on %u x ", plan->problem.n_tables,
+               plan->problem.n_tables == 1 ? "" : "s", cluster->n_devices);
+    print_gpu(&report->options, out);
+    if (cluster->n_devices > cluster->devices_per_host)
+        buf_printf(out, ", %u a host", cluster->devices_per_host);
+    buf_printf(out, ": %.*f ms", step.ms < 100 ? 2 : 0, step.ms);
+    if (step.most_ms > step.least_ms)
+        buf_printf(out, ", %.3g to %.3g", step.least_ms, step.most_ms);
+    buf_printf(out, "; %s", knows_dense(plan) ? "" : "<= ");
+    print_rate(1000 * (double)plan->problem.batch / step.ms, out);
+    buf_printf(out, " samples/s\n");
+}
+
+/* Prints what the step waits for, and its GPU work. */
+static void print_waits(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const struct bottleneck *bottleneck = &report->bottleneck;
+
+    buf_printf(out, "%s; waits for ",
+               knows_dense(plan) ? "with the dense part"
+                                 : "tables' part of a step");
+    if (plan_waits_for_host(plan)) {
+        buf_printf(out, "the host, %.2f ms", plan_host(plan).ms);
+    } else {
+        buf_printf(out, "%s", bottleneck->phase);
+        if (report->n_devices > 1)
+            buf_printf(out, " on GPU %u", bottleneck->gpu);
+    }
+    buf_printf(out, "; GPU work %.*f ms", plan->total_ms < 100 ? 2 : 0,
+               plan->total_ms);
+    plan_print_error(plan, out);
+    buf_printf(out, "\n");
+}
+
+/* Prints "1.06x faster than A" or "ties A", by the step, and GPU work apart. */
+static void print_rival(const struct compare_entry *rival, bool has_host,
+                        struct buf *out)
+{
+    const double ratio = has_host ? rival->step_ratio : rival->ratio;
+
+    if (!isfinite(rival->ratio)) {
+        buf_printf(out, "%s: no plan to compare\n", rival->planner);
+        return;
+    }
+    if (!rival->is_significant)
+        buf_printf(out, "ties %s", rival->planner);
+    else if (ratio < 1)
+        buf_printf(out, "%.2fx slower than %s", 1 / ratio, rival->planner);
+    else
+        buf_printf(out, "%.2fx faster than %s", ratio, rival->planner);
+    if (has_host || !rival->is_significant)
+        buf_printf(out, "; GPU work %.2fx", rival->ratio);
+    if (!isnan(rival->gain_error_frac))
+        buf_printf(out, " +-%.0f %%", 100 * rival->gain_error_frac);
+    buf_printf(out, "\n");
+}
+
+static void print_rivals(const struct report *report, struct buf *out)
+{
+    const bool has_host = plan_host(report->plan).ms > 0;
+
+    for (size_t i = 0; i < report->options.n_rivals; i++)
+        print_rival(&report->options.rivals[i], has_host, out);
+}
+
+/* --- memory, cuts and training --- */
+
+/* Tables that are sharded in one way. */
+struct cut_group {
+    const char *what; /* such as "by rows" */
+    size_t n;
+    struct buf names; /* names of the first NAMES_SHOWN tables */
+};
+enum { GROUP_ROWS, GROUP_COLUMNS, GROUP_GRIDS, GROUP_REPLICAS, N_GROUPS };
+#define NAMES_SHOWN 2
+
+static unsigned group_of(enum shard_kind kind)
+{
+    return kind == SHARD_ROW      ? GROUP_ROWS
+           : kind == SHARD_COLUMN ? GROUP_COLUMNS
+           : kind == SHARD_GRID   ? GROUP_GRIDS
+                                  : GROUP_REPLICAS;
+}
+
+static bool is_changed(const struct plan *plan, const struct shard *shard)
+{
+    return kind_changes_training(&plan->problem.tables[shard->table],
+                                 shard->kind, plan->problem.dense_optimizer);
+}
+
+/* Groups the cut and replicated tables whose training is changed, or those
+ * whose training is not. Returns their number. */
+static size_t find_groups(struct cut_group groups[N_GROUPS],
+                          const struct plan *plan, bool changed)
+{
+    static const char *const whats[N_GROUPS] = {
+        "by rows", "by columns", "by rows and columns", "replicated"};
+    size_t n = 0;
+
+    for (unsigned g = 0; g < N_GROUPS; g++)
+        groups[g] = (struct cut_group){.what = whats[g]};
+    for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i)) {
+        const struct shard *shard = &plan->shards[i];
+        struct cut_group *group = &groups[group_of(shard->kind)];
+
+        if (shard->kind == SHARD_TABLE || is_changed(plan, shard) != changed)
+            continue;
+        if (group->n < NAMES_SHOWN)
+            buf_printf(&group->names, "%s%.*s", group->n ? " " : "", MOST_NAME,
+                       plan->problem.tables[shard->table].name);
+        group->n++;
+        n++;
+    }
+    return n;
+}
+
+/* Prints what the plan gains over the plan of an alternative. */
+static void print_gain(const struct report_alternative *alternative,
+                       struct buf *out)
+{
+    if (alternative->is_chosen)
+        return;
+    if (isfinite(alternative->ratio))
+        buf_printf(out, "; %s gain %.2fx", alternative->without,
+                   alternative->ratio);
+    else
+        buf_printf(out, "; no plan without %s", alternative->without);
+}
+
+/* Prints a line with the tables whose training is changed, or with the other
+ * cut or replicated tables, and what this gains. */
+static void print_cuts(const struct report *report, bool changed,
+                       struct buf *out)
+{
+    const struct report_options *options = &report->options;
+    struct cut_group groups[N_GROUPS];
+    bool any = false;
+
+    if (find_groups(groups, report->plan, changed)) {
+        buf_printf(out, "%s", changed ? "training changes: " : "cut: ");
+        for (unsigned g = 0; g < N_GROUPS; g++) {
+            if (!groups[g].n)
+                continue;
+            buf_printf(out, "%s%zu %s (%s%s)", any ? ", " : "", groups[g].n,
+                       groups[g].what, groups[g].names.data,
+                       groups[g].n > NAMES_SHOWN ? " .." : "");
+            any = true;
+        }
+        for (size_t i = 0; i < options->n_alternatives; i++)
+            if (options->alternatives[i].keeps_training == changed)
+                print_gain(&options->alternatives[i], out);
+        buf_printf(out, "\n");
+    }
+    for (unsigned g = 0; g < N_GROUPS; g++)
+        buf_release(&groups[g].names);
+}
+
+static void print_memory(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const struct cluster *cluster = &plan->problem.cluster;
+    const uint32_t r = plan_fullest(plan);
+    bool is_whole = true, changes = false;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        is_whole = is_whole && plan->shards[i].kind == SHARD_TABLE;
+        changes = changes || is_changed(plan, &plan->shards[i]);
+    }
+    buf_printf(out, "fits: GPU %u is fullest, %.3g of %.3g GiB (%.0f %%); ", r,
+               (double)plan->devices[r].memory.total / 0x1p30,
+               (double)cluster->memory_bytes[r] / 0x1p30,
+               100 * plan_used_frac(plan, r));
+    buf_printf(out, "%straining %s\n", is_whole ? "all whole, " : "",
+               changes ? "changes" : "unchanged");
+}
+
+/* --- the GPUs --- */
+
+/* Prints numbers as ranges, "0 3-5", in at most MOST_LABEL characters. */
+static void print_numbers(const struct ranked *order, size_t n, struct buf *out)
+{
+    uint32_t *numbers = mem_alloc(n, sizeof(*numbers));
+    struct buf list = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        size_t k = i;
+
+        for (; k && numbers[k - 1] > order[i].idx; k--)
+            numbers[k] = numbers[k - 1];
+        numbers[k] = order[i].idx;
+    }
+    for (size_t i = 0, end; i < n && list.len <= MOST_LABEL; i = end) {
+        for (end = i + 1; end < n && numbers[end] == numbers[end - 1] + 1;)
+            end++;
+        buf_printf(&list, end - i > 1 ? "%s%u-%u" : "%s%u", i ? "," : "",
+                   numbers[i], numbers[end - 1]);
+    }
+    if (list.len > MOST_LABEL) {
+        list.len = MOST_LABEL - 2;
+        while (list.data[list.len] != ',' && list.len)
+            list.len--;
+        list.data[list.len] = '\0';
+        buf_printf(&list, "..");
+    }
+    buf_printf(out, "%s", list.data);
+    buf_release(&list);
+    mem_free(numbers);
+}
+
+/* Prints the most expensive pieces of a GPU, as far as the line has room. */
+static void print_tables(const struct report *report, uint32_t gpu, size_t room,
+                         struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    struct ranked *pieces = mem_alloc(plan->n_shards, sizeof(*pieces));
+    size_t n = 0, used = 0, shown = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].device == gpu)
+            pieces[n++] = (struct ranked){-plan->shard_ms[i], (uint32_t)i};
+    ranked_sort(pieces, n);
+    for (; shown < n; shown++) {
+        const struct shard *shard = &plan->shards[pieces[shown].idx];
+        char name[64];
+        size_t first = pieces[shown].idx, len;
+        int rest;
+
+        while (first && plan->shards[first - 1].table == shard->table)
+            first--;
+        len = (size_t)snprintf(name, sizeof name, " %.*s", MOST_NAME,
+                               plan->problem.tables[shard->table].name);
+        if (shard_is_replica(shard->kind))
+            len += (size_t)snprintf(name + len, sizeof name - len, "*");
+        else if (shard->kind != SHARD_TABLE)
+            len += (size_t)snprintf(name + len, sizeof name - len, "/%zu",
+                                    emit_shards_end(plan, first) - first);
+        rest = n - shown > 1 ? snprintf(NULL, 0, " +%zu", n - shown - 1) : 0;
+        if (used + len + (size_t)rest > room)
+            break;
+        used += len;
+        buf_printf(out, "%s", name);
+    }
+    if (shown < n)
+        buf_printf(out, " +%zu", n - shown);
+    mem_free(pieces);
+}
+
+/* Returns the time that a GPU works in a step: all its phases. */
+static double busy_ms(const struct report *report, uint32_t gpu)
+{
+    const struct device_cost *cost = &report->devices[gpu].cost;
+    double ms = 0;
+
+    if (!plan_has_parts(report->plan))
+        return cost->compute_ms + cost->bwd_comm_ms + cost->fwd_comm_ms;
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        ms += cost->parts_ms[p];
+    return ms;
+}
+
+/* Rows of GPUs: one for each GPU, or for each group of about equally busy
+ * ones. */
+struct rows {
+    const struct report *report;
+    struct ranked *order; /* [n_devices] */
+    bool is_grouped;
+    double share;   /* share by which busy times in a group may differ */
+    double most_ms; /* busy time of the busiest GPU */
+    size_t width;   /* width of the labels in characters */
+};
+
+static size_t row_end(const struct rows *rows, size_t begin)
+{
+    return rows->is_grouped
+               ? ranked_run_end(rows->order, rows->report->n_devices, begin,
+                                rows->share)
+               : begin + 1;
+}
+
+static void print_row(const struct rows *rows, size_t begin, struct buf *out)
+{
+    const struct report *report = rows->report;
+    const uint32_t gpu = rows->order[begin].idx;
+    const double ms = busy_ms(report, gpu);
+    const long n_bar =
+        rows->most_ms > 0 ? lround(BAR_WIDTH * ms / rows->most_ms) : 0;
+    struct buf line = {0};
+
+    buf_printf(&line, "GPU ");
+    print_numbers(rows->order + begin, row_end(rows, begin) - begin, &line);
+    while (line.len < strlen("GPU ") + rows->width + 1)
+        buf_printf(&line, " ");
+    for (long b = 0; b < BAR_WIDTH; b++)
+        buf_printf(&line, "%c", b < n_bar ? '#' : ' ');
+    buf_printf(&line, " %6.2f ms %4.0f GiB ", ms,
+               (double)report->devices[gpu].cost.memory.total / 0x1p30);
+    buf_add(out, line.data, line.len);
+    if (report->options.n_columns > line.len)
+        print_tables(report, gpu, report->options.n_columns - line.len, out);
+    buf_printf(out, "\n");
+    buf_release(&line);
+}
+
+/* Prints at most n_rows rows of GPUs. The figures and tables of a group are
+ * those of its busiest GPU. */
+static void print_gpus(const struct report *report, size_t n_rows,
+                       struct buf *out)
+{
+    const size_t n = report->n_devices;
+    struct rows rows = {.report = report,
+                        .order = mem_alloc(n, sizeof(*rows.order)),
+                        .is_grouped = n > n_rows};
+
+    for (uint32_t r = 0; r < n; r++) {
+        rows.order[r] = (struct ranked){-busy_ms(report, r), r};
+        rows.most_ms = fmax(rows.most_ms, busy_ms(report, r));
+    }
+    if (rows.is_grouped) {
+        ranked_sort(rows.order, n);
+        rows.share = ranked_share(rows.order, n, n_rows);
+    }
+    for (size_t i = 0; i < n; i = row_end(&rows, i)) {
+        struct buf label = {0};
+
+        print_numbers(rows.order + i, row_end(&rows, i) - i, &label);
+        rows.width = max_u64(rows.width, label.len);
+        buf_release(&label);
+    }
+    for (size_t i = 0; i < n; i = row_end(&rows, i))
+        print_row(&rows, i, out);
+    mem_free(rows.order);
+}
+
+/* --- the last lines --- */
+
+/* Prints the inputs that were assumed, the GPU first. */
+static void print_assumed(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const struct problem *problem = &plan->problem;
+    const struct wire *wire = &plan->cost.wire;
+    size_t n_assumed = 0;
+    struct buf list = {0};
+
+    for (size_t t = 0; t < problem->n_tables; t++)
+        n_assumed += problem->tables[t].skew_assumed;
+    if (report->options.gpu && report->options.is_default_gpu)
+        buf_printf(&list, ", GPU %s", report->options.gpu);
+    if (wire->is_assumed && wire->intra_gbps > 0)
+        buf_printf(&list, ", NVLink %.0f GB/s", wire->intra_gbps);
+    if (wire->is_assumed && wire->inter_gbps > 0)
+        buf_printf(&list, ", wire %.0f GB/s", wire->inter_gbps);
+    if (n_assumed)
+        buf_printf(&list, ", skew Zipf %g", DEFAULT_ZIPF_ALPHA);
+    if (report->options.is_default_batch)
+        buf_printf(&list, ", batch %" PRIu64, problem->batch);
+    if (plan->cost.host == HOST_ASSUMED && !problem->job.asks_host)
+        buf_printf(&list, ", host %.3g ms", plan_host(plan).ms);
+    if (!knows_dense(plan) && plan_has_parts(plan))
+        buf_printf(&list, ", no dense part");
+    if (plan->cost.n_outside)
+        buf_printf(&list, ", %zu inputs beyond the model's range",
+                   plan->cost.n_outside);
+    if (list.len)
+        buf_printf(out, "assumed: %s\n", list.data + 2);
+    buf_release(&list);
+}
+
+static void print_next(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const char *path = report->options.path;
+
+    if (plan->stopped && text_which("done|budget", plan->stopped) < 0)
+        buf_printf(out,
+                   "the search was cut short (%s): a longer one may find a "
+                   "better plan\n",
+                   plan->stopped);
+    if (path)
+        buf_printf(out,
+                   "wrote %s; next: neuroshard emit %s --format torchrec "
+                   "(--details)\n",
+                   path, path);
+    else
+        buf_printf(
+            out, "next: -o plan.json keeps the plan; --details explains it\n");
+}
+
+static size_t count_lines(const struct buf *text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text->len; i++)
+        n += text->data[i] == '\n';
+    return n;
+}
+
+void emit_first_screen(const struct plan *plan,
+                       const struct report_options *options, struct buf *out)
+{
+    struct buf text = {0}, head = {0}, foot = {0};
+    struct report report;
+    size_t used;
+
+    report_init(&report, plan, options);
+    print_speed(&report, &text);
+    print_waits(&report, &text);
+    print_rivals(&report, &text);
+    print_memory(&report, &text);
+    print_cuts(&report, true, &text);
+    print_cuts(&report, false, &text);
+    text_wrap_lines(&head, text.data, report.options.n_columns);
+    buf_release(&text);
+    print_assumed(&report, &text);
+    print_next(&report, &text);
+    text_wrap_lines(&foot, text.data, report.options.n_columns);
+    used = count_lines(&head) + count_lines(&foot);
+    buf_add(out, head.data, head.len);
+    print_gpus(&report,
+               used + 1 < FIRST_SCREEN_LINES ? FIRST_SCREEN_LINES - used : 1,
+               out);
+    buf_add(out, foot.data, foot.len);
+    buf_release(&text);
+    buf_release(&head);
+    buf_release(&foot);
+    report_release(&report);
+}

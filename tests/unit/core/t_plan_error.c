@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_error.h"
+
+#include "tests/tap.h"
+
+/* Exposed times are 4 ms of lookups and 3 ms of exchanges. */
+static struct plan make_plan(void)
+{
+    return (struct plan){
+        .total_ms = 8,
+        .exposed_ms = {[STEP_INPUT] = 1,
+                       [STEP_FORWARD] = 1,
+                       [STEP_OUTPUT] = 2,
+                       [STEP_BACKWARD] = 2.5,
+                       [STEP_REPLICAS] = 0.5},
+        .cost = {.lookup_error.frac = 0.3, .exchange_error.frac = 0.3}};
+}
+
+static void test_total(void)
+{
+    struct plan plan = make_plan();
+
+    is_near(plan_error_frac(&plan), 0.3 * 5 / 7, 1e-12,
+            "errors are independent: the root of squares");
+    plan.problem.job.dense_ms[1] = 1000;
+    plan.total_ms += 1000;
+    is_near(plan_error_frac(&plan), 0.3 * 5 / 7 * 8 / 1008, 1e-12,
+            "the given dense time has no error");
+    plan.problem.job.dense_ms[1] = 0;
+    plan.total_ms = 8;
+    plan.cost.exchange_error.frac = 0;
+    ok(plan_error_frac(&plan) == 0, "an unknown error leaves nothing");
+    plan.exposed_ms[STEP_INPUT] = plan.exposed_ms[STEP_OUTPUT] = 0;
+    is_near(plan_error_frac(&plan), 0.3, 1e-12, "unless it is not needed");
+    plan.exposed_ms[STEP_FORWARD] = NAN;
+    ok(plan_error_frac(&plan) == 0, "unknown parts leave nothing, either");
+}
+
+static void test_parts(void)
+{
+    struct plan plan = make_plan();
+    struct priced_parts parts = plan_priced_parts(&plan);
+
+    is_near(parts.lookup_ms, 8.0 * 4 / 7, 1e-12, "lookups fill their share");
+    is_near(parts.exchange_ms, 8.0 * 3 / 7, 1e-12, "exchanges the rest");
+    plan.problem.job.dense_ms[0] = 2;
+    plan.total_ms = 10;
+    parts = plan_priced_parts(&plan);
+    is_near(parts.lookup_ms + parts.exchange_ms, 8, 1e-12,
+            "the dense part is neither");
+}
+
+/* If the error of a ratio is unknown, it is that of two independent prices. */
+static void test_ratio(void)
+{
+    const struct priced_parts ours = {.total_ms = 4,
+                                      .lookup_ms = 3,
+                                      .exchange_ms = 1,
+                                      .lookup_error.frac = 0.1,
+                                      .exchange_error.frac = 0.2};
+    struct priced_parts one = ours;
+
+    is_near(priced_ratio_error(&one, &ours), 3 * hypot(0.1, 0.1) / 4, 1e-12,
+            "two independent prices");
+    one.lookup_error.pair_frac = 0.05;
+    one.lookup_ms = 10;
+    one.total_ms = 11;
+    is_near(priced_ratio_error(&one, &ours), 0.5 / 4, 1e-12,
+            "the larger error of the two");
+    one.exchange_ms = 6;
+    is_near(priced_ratio_error(&one, &ours), hypot(0.5, 1) / 4, 1e-12,
+            "the difference of exchanges counts");
+    one.total_ms = 2;
+    is_near(priced_ratio_error(&one, &ours), hypot(0.5, 1) / 8, 1e-12,
+            "as a share of the larger total");
+}
+
+int main(void)
+{
+    test_total();
+    test_parts();
+    test_ratio();
+    return tap_done();
+}
