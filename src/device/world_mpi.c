@@ -115,21 +115,38 @@ static int start_block(struct world_mpi *mpi, const struct comm_block *block,
     return 0;
 }
 
+/* Starts to send the blocks whose receiver is in [begin, end), in the order of
+ * the list. */
+static int start_sends(struct world_mpi *mpi, const struct comm_block *blocks,
+                       size_t n_blocks, uint32_t begin, uint32_t end,
+                       struct err *err)
+{
+    for (size_t i = 0; i < n_blocks; i++)
+        if (blocks[i].to >= begin && blocks[i].to < end &&
+            start_block(mpi, &blocks[i], err))
+            return -1;
+    return 0;
+}
+
 /* Starts to move blocks. It posts all receives before it sends anything, so
- * that no message has to wait in a buffer. Blocks that stay on their rank are
- * copied while the others travel. */
+ * that no message has to wait in a buffer. Each rank sends to the ranks above
+ * it first. In a list that ascends by receivers, each rank thus begins with
+ * another receiver. If all ranks began with rank 0, its port would be busy
+ * while the others wait: four equal hosts would take 5/3 of the time. Blocks
+ * that stay on their rank are copied while the others travel. */
 static int mpi_start(struct world *world, const struct comm_block *blocks,
                      size_t n_blocks, struct err *err)
 {
     struct world_mpi *mpi = (struct world_mpi *)world;
+    const uint32_t rank = world->rank;
 
     for (size_t i = 0; i < n_blocks; i++)
-        if (blocks[i].to == world->rank && blocks[i].from != world->rank &&
+        if (blocks[i].to == rank && blocks[i].from != rank &&
             start_block(mpi, &blocks[i], err))
             return -1;
-    for (size_t i = 0; i < n_blocks; i++)
-        if (blocks[i].to != world->rank && start_block(mpi, &blocks[i], err))
-            return -1;
+    if (start_sends(mpi, blocks, n_blocks, rank + 1, world->size, err) ||
+        start_sends(mpi, blocks, n_blocks, 0, rank, err))
+        return -1;
     for (size_t i = 0; i < n_blocks; i++)
         if (blocks[i].from == blocks[i].to && blocks[i].n_bytes)
             memcpy(blocks[i].d_dst, blocks[i].d_src, blocks[i].n_bytes);
