@@ -4,7 +4,7 @@
 -- brings one of an older version here. Times are milliseconds.
 
 PRAGMA application_id = 0x4e534831; -- "NSH1"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 -- Everything that makes two measurements comparable. What was measured before
 -- version 3 has no driver, cuda and host.
@@ -132,6 +132,10 @@ CREATE TABLE comm_sample (
     p90_ms       REAL NOT NULL CHECK (p90_ms BETWEEN 0 AND 1e9),
     n_iterations INTEGER NOT NULL
         CHECK (n_iterations BETWEEN 0 AND 4294967295),
+    -- Largest max(sent, received) of a host, to and from other hosts. 0: one
+    -- host, or measured before version 5.
+    host_bytes   INTEGER NOT NULL DEFAULT 0
+        CHECK (host_bytes BETWEEN 0 AND 9007199254740992),
     UNIQUE (setting_id, kind, n_ranks, n_hosts, total_bytes, max_bytes)
 ) STRICT;
 

@@ -245,7 +245,7 @@ static int run_patterns(struct exchange_setup *setup,
         bool is_stored;
 
         draw_pattern(setup, options->first_case + result->n_cases);
-        sample = alltoall_sample(setup->comm, &setup->alltoall);
+        sample = alltoall_sample(setup->comm, &setup->alltoall, 1);
         if (decide(setup, result, &is_stored, &sample, begin_ms, err))
             return -1;
         if (result->interrupted || result->out_of_time)

@@ -146,7 +146,9 @@ bool comm_curves_apply(const struct comm_curves *fit,
                                                     : NULL;
 
     if (inside)
-        model->form = fit->form;
+        model->rules.form = fit->rules.form;
+    if (across)
+        model->rules.shares_port = fit->rules.shares_port;
     if (lacking && !inside && !across) {
         model->source =
             arena_printf(arena, "%s (none measured %s)", own, lacking);

@@ -7,7 +7,7 @@
 /* Curves of measured communication, one for each number of ranks and hosts. */
 #define COMM_MAX_CURVES 8
 struct comm_curves {
-    enum comm_form form;
+    struct comm_rules rules;
     struct comm_curve curves[COMM_MAX_CURVES];
     uint32_t n_curves; /* >= 1 */
     const char *source;

@@ -7,6 +7,19 @@
 const char *const comm_form_names[] = {
     [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
 
+double comm_rules_bytes(struct comm_rules rules,
+                        const struct comm_sample *sample)
+{
+    const double hosts = sample->n_hosts > 1 ? sample->n_hosts : 1;
+    const double near = hosts > 1 ? 1 / hosts : 1.0 / sample->n_ranks;
+
+    if (rules.form == COMM_TOTAL && hosts == 1)
+        return (double)sample->total_bytes;
+    if (rules.shares_port && sample->host_bytes)
+        return (double)sample->host_bytes * hosts / sample->n_ranks;
+    return (double)sample->max_bytes * (1 - near);
+}
+
 struct comm_curve comm_line(double alpha_us, double gbps)
 {
     return (struct comm_curve){.n_knots = 2,
@@ -153,7 +166,8 @@ static double lane_sum(const struct comm_oracle *oracle, const double *lane,
  * other cases a device receives from its own group at most the bytes that the
  * busiest device of the group sends inside the group. It receives from other
  * groups at most the bytes that the busiest of all devices sends to other
- * groups.
+ * groups. A port that a whole group shares is as fast as per_group ports of one
+ * device.
  */
 static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
 {
@@ -172,11 +186,16 @@ static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
         host = lane_sum(oracle, lane + begin * width, n);
         for (uint32_t r = begin; r < begin + n; r++)
             busiest = max_of(busiest, lane[r * width]);
-        intra = max_of(intra, oracle->comm.form == COMM_TOTAL
+        intra = max_of(intra, oracle->comm.rules.form == COMM_TOTAL
                                   ? host * n * share
                                   : busiest * ((n - 1) * share));
-        inter = max_of(inter, max_of(busiest * ((n_devices - n) * share),
-                                     (all - host) * share));
+        if (oracle->comm.rules.shares_port)
+            inter =
+                max_of(inter, max_of(host * (n_devices - n), (all - host) * n) *
+                                  share / oracle->per_group);
+        else
+            inter = max_of(inter, max_of(busiest * ((n_devices - n) * share),
+                                         (all - host) * share));
     }
     return max_of(transfer_ms(&oracle->comm.intra, intra),
                   transfer_ms(&oracle->comm.inter, inter));
@@ -405,7 +424,10 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->ops = *ops;
     oracle->ops.comm = price;
     oracle->ops.phases = phases;
-    oracle->ops.terms = oracle->comm.form == COMM_PORT ? terms : NULL;
+    oracle->ops.terms =
+        oracle->comm.rules.form == COMM_PORT && !oracle->comm.rules.shares_port
+            ? terms
+            : NULL;
     oracle->base.ops = &oracle->ops;
     oracle->base.step = &oracle->step;
     oracle->base.n_terms = step_n_terms(&oracle->step);

@@ -4,6 +4,7 @@
 
 #include "core/cluster.h"
 #include "core/oracle.h"
+#include "core/sample.h"
 
 /*
  * Cost of a training step apart from lookups and updates. It consists of
@@ -16,7 +17,8 @@
  */
 
 /* Rule by which the time of an all-to-all inside a host follows from the bytes.
- * Across hosts the bytes of the busiest port always determine the time. */
+ * Across hosts the bytes of the busiest port always determine the time. A port
+ * belongs to one device, or to all devices of a host (shares_port). */
 enum comm_form {
     /* Switched links: the bytes of the busiest port determine the time, by
      * max(sent, received). */
@@ -24,6 +26,21 @@ enum comm_form {
     COMM_TOTAL /* shared memory: all bytes go through one copy bandwidth */
 };
 extern const char *const comm_form_names[];
+
+/* Rules by which the time of an all-to-all follows from the bytes. */
+struct comm_rules {
+    enum comm_form form; /* inside a host */
+    /* True if the devices of a host share one port to other hosts. The mean of
+     * their bytes then determines the time of an exchange across hosts, so that
+     * a bandwidth is still that of one device. */
+    bool shares_port;
+};
+/* Returns the bytes that determine the time of a measured exchange. A port does
+ * not carry the bytes that stay on its rank. Across hosts it does not carry the
+ * bytes that stay on its host. If the bytes of the hosts are unknown, those of
+ * the busiest rank are used for a shared port, too. */
+double comm_rules_bytes(struct comm_rules rules,
+                        const struct comm_sample *sample);
 
 /*
  * Time of an exchange as a piecewise linear function of its message size. The
@@ -87,7 +104,7 @@ double comm_id_work_ns(const struct id_rate *rate, double bags, double ids);
 
 /* Constants that determine the price of the communication of an assignment. */
 struct comm_model {
-    enum comm_form form;
+    struct comm_rules rules;
     struct comm_curve intra; /* exchanges inside a host or NVLink domain */
     struct comm_curve inter; /* exchanges between hosts or NVLink domains */
     struct id_rates ids;
@@ -186,6 +203,8 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
  *   that of the slower level.
  * - A device never receives more than the busiest device sends, unless the last
  *   host has fewer devices than the other hosts.
+ * - If the devices of a host share a port, the mean of their bytes takes the
+ *   place of the bytes of the busiest device, on the way to other hosts.
  * - The all-reduce takes 2 (R-1)/R x largest dense gradient / slowest level.
  * - An exchange of no bytes costs nothing; any other exchange costs at least
  *   its latency. With R = 1 no exchange takes any time.
@@ -201,8 +220,8 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
  *     fwd_r = step - (compute_r + bwd_r)
  *
  * ops->terms gives the terms of the step, computed from the bytes that a device
- * sends. The terms exist only for COMM_PORT, because with COMM_TOTAL the time
- * cannot be attributed to single devices.
+ * sends. The terms exist only for COMM_PORT with a port for each device,
+ * because otherwise the time cannot be attributed to single devices.
  */
 
 #endif

@@ -172,7 +172,7 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
 {
     const bool is_gpu = spec->comm_form == COMM_PORT;
     struct comm_model model = {
-        .form = spec->comm_form,
+        .rules = {spec->comm_form, .shares_port = !is_gpu},
         .intra = comm_line(spec->intra_alpha_us, spec->intra_gbps),
         .inter = across_hosts(spec, cluster),
         .source = "latency and copy bandwidth of a host's memory",

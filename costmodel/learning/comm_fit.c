@@ -35,17 +35,18 @@
  * by the bytes that it would have in an even load. */
 #define UNEVEN 1.05
 
-/* Kinds of exchanges, the most direct measurement first, and the rule of enum
- * comm_form that each kind uses by default. */
+/* Kinds of exchanges, the most direct measurement first, and the rules that
+ * each kind uses by default. Every GPU has a network adapter, but the processes
+ * of a host on CPUs share one. */
 static const struct {
     const char *kind;
-    enum comm_form form;
+    struct comm_rules rules;
     const char *what;
 } witnesses[] = {
-    {"nccl", COMM_PORT, "measured all-to-all (NCCL)"},
-    {"mpi", COMM_TOTAL, "measured all-to-all (MPI)"},
-    {"shm", COMM_TOTAL, "measured all-to-all (shared memory)"},
-    {"copy", COMM_TOTAL, "measured all-to-all (copies between ranks)"},
+    {"nccl", {COMM_PORT, false}, "measured all-to-all (NCCL)"},
+    {"mpi", {COMM_TOTAL, true}, "measured all-to-all (MPI)"},
+    {"shm", {COMM_TOTAL, false}, "measured all-to-all (shared memory)"},
+    {"copy", {COMM_TOTAL, false}, "measured all-to-all (copies between ranks)"},
 };
 #define N_WITNESSES (sizeof(witnesses) / sizeof(witnesses[0]))
 
@@ -64,7 +65,7 @@ struct comm_point {
 };
 
 /* Points of all samples with one kind, one number of ranks and one number of
- * hosts. Their bytes are counted by one rule of enum comm_form. */
+ * hosts. */
 struct points {
     struct comm_point *items; /* owned */
     size_t n;
@@ -83,19 +84,6 @@ static bool is_usable(const struct comm_sample *sample)
            isfinite(sample->time.median_ms) && sample->time.median_ms > 0;
 }
 
-/* Returns the bytes that determine the time of an exchange. A port does not
- * carry the bytes that stay on its rank. In an exchange across hosts it does
- * not carry the bytes that stay on its host. */
-static double bytes_by(enum comm_form form, const struct comm_sample *sample)
-{
-    double hosts = sample->n_hosts > 1 ? sample->n_hosts : 1;
-    double near = hosts > 1 ? 1 / hosts : 1.0 / sample->n_ranks;
-
-    if (form == COMM_TOTAL && hosts == 1)
-        return (double)sample->total_bytes;
-    return (double)sample->max_bytes * (1 - near);
-}
-
 /* Returns the cross-validation fold of a load, which does not depend on the
  * other samples. */
 static unsigned fold_of(const struct comm_sample *sample)
@@ -106,14 +94,14 @@ static unsigned fold_of(const struct comm_sample *sample)
 
 static struct points take_points(const struct comm_sample *samples, size_t n,
                                  const struct comm_sample *like,
-                                 enum comm_form form)
+                                 struct comm_rules rules)
 {
     struct points points = {mem_alloc(n, sizeof(*points.items)), 0, INFINITY,
                             0};
 
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *sample = &samples[i];
-        const double bytes = bytes_by(form, sample);
+        const double bytes = comm_rules_bytes(rules, sample);
 
         if (!is_like(sample, like) || !is_usable(sample))
             continue;
@@ -270,14 +258,14 @@ static uint32_t choose_knots(struct points *points, double *error)
     return best;
 }
 
-/* Fits a curve to the samples of the group of `like`, with their bytes counted
- * by one rule of enum comm_form. Sets *error to the mean error on held-out
- * folds. Returns the number of samples, or 0 if they cannot be fitted. */
+/* Fits a curve to the samples of the group of `like`. Sets *error to the mean
+ * error on held-out folds. Returns the number of samples, or 0 if they cannot
+ * be fitted. */
 static size_t fit_group(struct comm_curve *curve, double *error,
                         const struct comm_sample *samples, size_t n,
-                        const struct comm_sample *like, enum comm_form form)
+                        const struct comm_sample *like, struct comm_rules rules)
 {
-    struct points points = take_points(samples, n, like, form);
+    struct points points = take_points(samples, n, like, rules);
     struct comm_curve guess = {0};
     bool is_fitted = points.high >= 2 * points.low;
 
@@ -299,16 +287,16 @@ bool comm_fit_is_new_group(const struct comm_sample *samples, size_t i)
     return true;
 }
 
-/* Fits a curve to every group of one kind of exchange, with bytes counted by
- * one rule of enum comm_form. Sets *error to the mean error over all samples of
- * the groups. Returns the number of samples. */
+/* Fits a curve to every group of one kind of exchange. Sets *error to the mean
+ * error over all samples of the groups. Returns the number of samples. */
 static size_t fit_kind(struct comm_curves *fit, const char *kind,
-                       enum comm_form form, const struct comm_sample *samples,
-                       size_t n, double *error)
+                       struct comm_rules rules,
+                       const struct comm_sample *samples, size_t n,
+                       double *error)
 {
     size_t n_points = 0;
 
-    *fit = (struct comm_curves){.form = form};
+    *fit = (struct comm_curves){.rules = rules};
     *error = 0;
     for (size_t i = 0; i < n && fit->n_curves < COMM_MAX_CURVES; i++) {
         double group_error;
@@ -316,7 +304,7 @@ static size_t fit_kind(struct comm_curves *fit, const char *kind,
 
         if (!strcmp(samples[i].kind, kind) && comm_fit_is_new_group(samples, i))
             n_group = fit_group(&fit->curves[fit->n_curves], &group_error,
-                                samples, n, &samples[i], form);
+                                samples, n, &samples[i], rules);
         if (!n_group)
             continue;
         fit->n_curves++;
@@ -327,24 +315,60 @@ static size_t fit_kind(struct comm_curves *fit, const char *kind,
     return n_points;
 }
 
-/* Fits curves to one kind of exchange by its default rule of enum comm_form.
- * The other rule is used instead if there are enough exchanges and it predicts
- * clearly better. */
-static size_t fit_best_form(struct comm_curves *fit, size_t witness,
-                            const struct comm_sample *samples, size_t n)
+/* Returns true if the bytes that cross the border of a host are known for all
+ * exchanges of one kind. */
+static bool knows_hosts(const char *kind, const struct comm_sample *samples,
+                        size_t n)
 {
-    enum comm_form usual = witnesses[witness].form;
-    enum comm_form unusual = usual == COMM_PORT ? COMM_TOTAL : COMM_PORT;
-    const char *kind = witnesses[witness].kind;
-    struct comm_curves other;
-    double error, other_error;
-    size_t n_points = fit_kind(fit, kind, usual, samples, n, &error);
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(samples[i].kind, kind) && is_usable(&samples[i]) &&
+            samples[i].n_hosts > 1 && !samples[i].host_bytes)
+            return false;
+    return true;
+}
 
-    if (n_points >= MIN_MEASURED &&
-        fit_kind(&other, kind, unusual, samples, n, &other_error) == n_points &&
-        other_error < (1 - WORTH_FRAC) * error)
+/* Fits curves to one kind of exchange by its default rules. Another rule is
+ * used instead if there are enough exchanges and it predicts clearly better.
+ * The two rules concern different groups of samples, so they are chosen one
+ * after the other. */
+static size_t fit_best_rules(struct comm_curves *fit, size_t witness,
+                             const struct comm_sample *samples, size_t n)
+{
+    struct comm_rules rules = witnesses[witness].rules;
+    const char *kind = witnesses[witness].kind;
+    const bool may_share = knows_hosts(kind, samples, n);
+    double error, other_error;
+    size_t n_points;
+
+    rules.shares_port &= may_share;
+    n_points = fit_kind(fit, kind, rules, samples, n, &error);
+    for (int i = 0; i < 2 && n_points >= MIN_MEASURED; i++) {
+        struct comm_rules others = rules;
+        struct comm_curves other;
+
+        if (i)
+            others.shares_port = may_share && !rules.shares_port;
+        else
+            others.form = rules.form == COMM_PORT ? COMM_TOTAL : COMM_PORT;
+        if (fit_kind(&other, kind, others, samples, n, &other_error) !=
+                n_points ||
+            !(other_error < (1 - WORTH_FRAC) * error))
+            continue;
         *fit = other;
+        rules = others;
+        error = other_error;
+    }
     return n_points;
+}
+
+/* Returns true if a curve is of ranks that share the ports of their hosts. */
+static bool has_shared_port(const struct comm_curves *fit)
+{
+    for (uint32_t i = 0; i < fit->n_curves; i++)
+        if (fit->rules.shares_port && fit->curves[i].n_hosts > 1 &&
+            fit->curves[i].n_ranks > fit->curves[i].n_hosts)
+            return true;
+    return false;
 }
 
 bool comm_fit_samples(struct comm_curves *fit,
@@ -352,12 +376,13 @@ bool comm_fit_samples(struct comm_curves *fit,
                       struct arena *arena)
 {
     for (size_t w = 0; w < N_WITNESSES; w++) {
-        size_t n_points = fit_best_form(fit, w, samples, n);
+        size_t n_points = fit_best_rules(fit, w, samples, n);
 
         if (!n_points)
             continue;
         fit->source =
-            arena_printf(arena, "%s, %zu sizes", witnesses[w].what, n_points);
+            arena_printf(arena, "%s, %zu sizes%s", witnesses[w].what, n_points,
+                         has_shared_port(fit) ? ", one port for a host" : "");
         return true;
     }
     return false;
@@ -393,9 +418,10 @@ void comm_fit_validate(struct comm_errors *errors,
             if (!is_like(sample, like) || !is_usable(sample) ||
                 fold_of(sample) != fold)
                 continue;
-            error = fabs(
-                comm_curve_us(&fit.curves[0], bytes_by(fit.form, sample)) / us -
-                1);
+            error = fabs(comm_curve_us(&fit.curves[0],
+                                       comm_rules_bytes(fit.rules, sample)) /
+                             us -
+                         1);
             all[errors->n++] = error;
             if ((double)sample->max_bytes * sample->n_ranks >
                 UNEVEN * (double)sample->total_bytes)

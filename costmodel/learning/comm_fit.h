@@ -13,10 +13,11 @@
  * and a number of hosts gets its own curve. The curve is fitted by least
  * squares of the relative error, with outliers weighted down, over knots that
  * are evenly spaced in the logarithm of the bytes. Tenfold cross-validation
- * chooses the number of knots, and the rule (enum comm_form) by which either
- * the bytes of the busiest port or the total bytes determine the time. With few
- * exchanges the curve has only two constants, a latency and a rate, and the
- * kind's default rule is used.
+ * chooses the number of knots, and the rules by which bytes determine the time.
+ * Inside a host these are the bytes of the busiest port or all bytes (enum
+ * comm_form). Across hosts they are the bytes of the busiest rank, or of the
+ * busiest host if its ranks share a port. With few exchanges the curve has only
+ * two constants, a latency and a rate, and the kind's default rules are used.
  */
 
 /* Fits curves to the samples. Returns false if no group can be fitted. A group

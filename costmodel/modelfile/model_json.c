@@ -156,8 +156,9 @@ static const struct place_field interval_fields[] = {
 
 #define COMM(member) MEMBER_OF(struct comm_curves, member)
 static const struct place_field comm_fields[] = {
-    {"form", COMM(form), true, 0, 0, comm_form_names},
+    {"form", COMM(rules.form), true, 0, 0, comm_form_names},
     {"source", COMM(source), true, 0, 0, NULL},
+    {"shares_port", COMM(rules.shares_port), false, 0, 0, NULL},
 };
 
 #define CURVE(member) MEMBER_OF(struct comm_curve, member)
@@ -223,7 +224,8 @@ static json_t *comm_to_json(const struct comm_curves *fit)
         json_array_append_new(curves, item);
     }
     json_object_set_new(object, "curves", curves);
-    place_set_fields(object, fit, comm_fields + 1, 1);
+    place_set_fields(object, fit, comm_fields + 1,
+                     fit->rules.shares_port ? 2 : 1);
     return object;
 }
 

@@ -172,13 +172,16 @@ static int record_exchanges(struct record_request *record, struct err *err)
         return -1;
     for (size_t i = 0; i < tests.n_rows; i++) {
         const double ms = 1e-3 * tests.rows[i].us;
-        const struct comm_sample sample = {.kind = "nccl",
-                                           .n_ranks = tests.n_ranks,
-                                           .n_hosts = tests.n_hosts,
-                                           .total_bytes = tests.rows[i].bytes *
-                                                          tests.n_ranks,
-                                           .max_bytes = tests.rows[i].bytes,
-                                           .time = {ms, ms, ms}};
+        const uint64_t total = tests.rows[i].bytes * tests.n_ranks;
+        const uint64_t n_hosts = tests.n_hosts;
+        const struct comm_sample sample = {
+            .kind = "nccl",
+            .n_ranks = tests.n_ranks,
+            .n_hosts = tests.n_hosts,
+            .total_bytes = total,
+            .max_bytes = tests.rows[i].bytes,
+            .host_bytes = total / n_hosts * (n_hosts - 1) / n_hosts,
+            .time = {ms, ms, ms}};
 
         if (put_exchange(record, &sample, err))
             return -1;

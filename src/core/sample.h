@@ -134,6 +134,9 @@ struct comm_sample {
     uint64_t total_bytes;
     /* largest value over the ranks of max(bytes sent, bytes received) */
     uint64_t max_bytes;
+    /* largest value over the hosts of max(bytes sent to other hosts, bytes
+     * received from other hosts); 0: unknown, or there is only one host */
+    uint64_t host_bytes;
     struct timing time;
     uint32_t n_iterations;
 };

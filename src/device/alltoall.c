@@ -89,12 +89,43 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
     return rc;
 }
 
-struct comm_sample alltoall_sample(const struct comm *comm,
-                                   const struct alltoall *alltoall)
+/* Returns the bytes that the busiest group of hosts_per_domain hosts sends to
+ * other groups, or receives from them. Returns 0 if all ranks are in one
+ * process. */
+static uint64_t busiest_host(const struct world *world,
+                             const struct alltoall *alltoall,
+                             uint32_t hosts_per_domain)
 {
-    struct comm_sample sample = {.kind = comm->kind,
-                                 .n_ranks = alltoall->n_ranks,
-                                 .n_hosts = comm->world->n_hosts};
+    uint64_t all_dims = 0, busiest = 0;
+
+    for (uint32_t r = 0; r < alltoall->n_ranks; r++)
+        all_dims += alltoall->dims[r];
+    for (uint32_t host = 0; world->size > 1 && host < world->n_hosts;
+         host += hosts_per_domain) {
+        uint64_t dims = 0, samples = 0;
+
+        for (uint32_t r = 0; r < alltoall->n_ranks; r++)
+            if (world->host_of[r] / hosts_per_domain ==
+                host / hosts_per_domain) {
+                dims += alltoall->dims[r];
+                samples += owned_samples(alltoall, r);
+            }
+        busiest = max_u64(busiest, max_u64(dims * (alltoall->batch - samples),
+                                           (all_dims - dims) * samples));
+    }
+    return busiest * alltoall->element_bytes;
+}
+
+struct comm_sample alltoall_sample(const struct comm *comm,
+                                   const struct alltoall *alltoall,
+                                   uint32_t hosts_per_domain)
+{
+    const struct world *world = comm->world;
+    struct comm_sample sample = {
+        .kind = comm->kind,
+        .n_ranks = alltoall->n_ranks,
+        .n_hosts = (world->n_hosts - 1) / hosts_per_domain + 1,
+        .host_bytes = busiest_host(world, alltoall, hosts_per_domain)};
 
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
         uint64_t sent = (uint64_t)alltoall->batch * alltoall->dims[r];

@@ -57,9 +57,11 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    bool is_backward, const void *const *d_src,
                    void *const *d_dst, struct err *err) MUST_CHECK;
 
-/* Returns a sample (struct comm_sample) that describes the exchange. The caller
- * fills in its time and number of iterations. */
+/* Returns a sample (struct comm_sample) that describes the exchange. The hosts
+ * of the sample are groups of hosts_per_domain (>= 1) consecutive hosts. The
+ * caller fills in its time and number of iterations. */
 struct comm_sample alltoall_sample(const struct comm *comm,
-                                   const struct alltoall *alltoall);
+                                   const struct alltoall *alltoall,
+                                   uint32_t hosts_per_domain);
 
 #endif

@@ -276,10 +276,9 @@ static int put_comm(const struct exec_result *result,
 
     if (!options->sink || !options->sink->put_comm || set->n != 1)
         return 0;
-    sample = alltoall_sample(placement->comm, &set->exchanges[0].alltoall);
-    if (problem->cluster.hosts_per_domain)
-        sample.n_hosts =
-            (sample.n_hosts - 1) / problem->cluster.hosts_per_domain + 1;
+    sample = alltoall_sample(
+        placement->comm, &set->exchanges[0].alltoall,
+        (uint32_t)max_u64(problem->cluster.hosts_per_domain, 1));
     sample.time = result->exchanges[PHASE_OUTPUT];
     sample.n_iterations = options->n_iterations;
     return options->sink->put_comm(options->sink->ctx, &setting, &sample, err);

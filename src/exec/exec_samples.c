@@ -180,7 +180,9 @@ bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
 {
     const struct cluster *cluster = &plan->problem.cluster;
     const uint32_t n_ranks = cluster->n_devices;
+    const uint32_t per_host = cluster_group(cluster);
     double *sent = ARENA_NEW(arena, double, n_ranks), most = 0, sum = 0;
+    double crossing = 0; /* bytes that the busiest host sends or receives */
 
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
@@ -192,8 +194,19 @@ bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
         sum += sent[r];
         most = fmax(most, sent[r]);
     }
+    for (uint32_t begin = 0; begin < n_ranks; begin += per_host) {
+        const uint32_t end = (uint32_t)min_u64(begin + per_host, n_ranks);
+        const double inside = (double)(end - begin) / n_ranks;
+        double own = 0;
+
+        for (uint32_t r = begin; r < end; r++)
+            own += sent[r];
+        crossing =
+            fmax(crossing, fmax(own * (1 - inside), (sum - own) * inside));
+    }
     sample->n_ranks = n_ranks;
-    sample->n_hosts = (n_ranks - 1) / cluster_group(cluster) + 1;
+    sample->n_hosts = (n_ranks - 1) / per_host + 1;
+    sample->host_bytes = (uint64_t)crossing;
     sample->total_bytes = (uint64_t)sum;
     sample->max_bytes = (uint64_t)fmax(most, sum / n_ranks);
     return n_ranks > 1 && sample->max_bytes > 0;

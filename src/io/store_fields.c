@@ -93,6 +93,7 @@ static const struct store_column comm_columns[] = {
     {"max_bytes", COMM(max_bytes), .max = MAX_COUNT},
     TIMING("", struct comm_sample, time),
     {"n_iterations", COMM(n_iterations), .max = MAX_U32},
+    {"host_bytes", COMM(host_bytes), .max = MAX_COUNT},
 };
 
 /* Columns of a ceiling. The first five columns identify a probe on a device. */

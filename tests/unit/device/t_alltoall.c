@@ -256,6 +256,43 @@ static int be_process(void)
     return n_wrong || !n_tried;
 }
 
+/* Samples count the bytes between hosts, or between groups of hosts, over all
+ * pairs of ranks. */
+static void test_sample(void)
+{
+    uint32_t host_of[] = {0, 0, 1, 1, 1, 2, 2};
+    const uint32_t dims[] = {1, 9, 2, 0, 30, 5, 6};
+    struct world world = {.size = 7, .n_hosts = 3, .host_of = host_of};
+    const struct comm comm = {.kind = "mpi", .world = &world, .n_ranks = 7};
+    const struct alltoall alltoall = {
+        .n_ranks = 7, .batch = 100, .dims = dims, .element_bytes = 4};
+
+    for (uint32_t n = 1; n <= 3; n++) {
+        const struct comm_sample sample = alltoall_sample(&comm, &alltoall, n);
+        uint64_t sent[3] = {0}, received[3] = {0}, most = 0;
+
+        for (uint32_t r = 0; r < 7; r++)
+            for (uint32_t p = 0; p < 7; p++) {
+                const uint64_t samples = alltoall_begin(&alltoall, p + 1) -
+                                         alltoall_begin(&alltoall, p);
+
+                if (host_of[r] / n == host_of[p] / n)
+                    continue;
+                sent[host_of[r] / n] += 4 * dims[r] * samples;
+                received[host_of[p] / n] += 4 * dims[r] * samples;
+            }
+        for (int h = 0; h < 3; h++)
+            most = max_u64(most, max_u64(sent[h], received[h]));
+        ok(sample.n_hosts == (3 + n - 1) / n && sample.host_bytes == most &&
+               sample.max_bytes == 4 * 30 * 100,
+           "%u hosts in a group: %llu bytes leave one", n,
+           (unsigned long long)sample.host_bytes);
+    }
+    world.size = 1;
+    is_i64((int64_t)alltoall_sample(&comm, &alltoall, 1).host_bytes, 0,
+           "one process knows no hosts");
+}
+
 int main(int argc, char **argv)
 {
     const char *missing = processes_missing();
@@ -273,6 +310,7 @@ int main(int argc, char **argv)
            "4 samples of 6 elements");
     is_i64((int64_t)alltoall_block(&alltoall, 2, 1), 12,
            "behind 3 samples of 4");
+    test_sample();
     world = the_world();
     for (unsigned n_threads = 1; n_threads <= 3; n_threads++)
         test_copies(world, n_threads);

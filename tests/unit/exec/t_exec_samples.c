@@ -135,6 +135,8 @@ static void check_exchange(void)
     is_i64((int64_t)sample.total_bytes, 100 * 4 * (8 + 16), "by all of them");
     is_i64(sample.n_ranks, 4, "ranks");
     is_i64(sample.n_hosts, 2, "on two hosts");
+    is_i64((int64_t)sample.host_bytes, 100 * 4 * (8 + 12) / 2,
+           "half of the second host's bytes go to the first");
     for (uint32_t n = 1; n <= 2; n++) {
         fixture.plan.problem.cluster.devices_per_host = 1;
         fixture.plan.problem.cluster.hosts_per_domain = 2 * n;

@@ -8,7 +8,7 @@
 
 static struct comm_model model_of(enum comm_form form)
 {
-    return (struct comm_model){.form = form,
+    return (struct comm_model){.rules.form = form,
                                .intra = comm_line(10, 100),
                                .inter = comm_line(40, 10),
                                .source = "a host and a slower network"};
@@ -327,7 +327,7 @@ static void check_received(void)
     for (int i = 0; i < 5000; i++) {
         const uint32_t n = 2 + (uint32_t)rng_below(&rng, 7);
         const uint32_t per_host = 1 + (uint32_t)rng_below(&rng, n);
-        struct comm_model model = {.form = COMM_PORT,
+        struct comm_model model = {.rules.form = COMM_PORT,
                                    .intra = random_line(&rng),
                                    .inter = random_line(&rng)};
         double most[4], fwd[8], bwd[8], intra, inter;
@@ -404,7 +404,7 @@ static void check_terms(void)
         uint32_t per_host = 1 + (uint32_t)rng_below(&rng, 4);
         uint32_t n_hosts = 1 + (uint32_t)rng_below(&rng, 8 / per_host);
         struct problem problem = make_problem(n_hosts * per_host, per_host);
-        struct comm_model model = {.form = COMM_PORT,
+        struct comm_model model = {.rules.form = COMM_PORT,
                                    .intra = random_line(&rng),
                                    .inter = random_line(&rng)};
         struct load load;
@@ -432,7 +432,8 @@ static void check_hidden(void)
         enum comm_form form = rng_below(&rng, 2) ? COMM_PORT : COMM_TOTAL;
         struct problem problem =
             make_problem(1 + (uint32_t)rng_below(&rng, 8), 8);
-        struct comm_model model = {.form = form, .intra = random_line(&rng)};
+        struct comm_model model = {.rules.form = form,
+                                   .intra = random_line(&rng)};
         struct load load;
         double fwd[8], bwd[8], slowest = 0;
 

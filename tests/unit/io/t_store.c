@@ -266,10 +266,10 @@ static void test_duplicates(struct arena *arena)
 static void test_comm(struct arena *arena)
 {
     struct comm_sample in[] = {
-        {"copy", 4, 1, 1 << 20, 300000, {1, 0.9, 1.1}, 12},
-        {"copy", 2, 1, 1 << 21, 1 << 20, {2, 1.9, 2.1}, 12},
-        {"copy", 4, 1, 1 << 20, 300000, {1.5, 1.4, 1.6}, 13},
-        {"copy", 4, 2, 1 << 20, 300000, {9, 8, 10}, 12},
+        {"copy", 4, 1, 1 << 20, 300000, 0, {1, 0.9, 1.1}, 12},
+        {"copy", 2, 1, 1 << 21, 1 << 20, 0, {2, 1.9, 2.1}, 12},
+        {"copy", 4, 1, 1 << 20, 300000, 0, {1.5, 1.4, 1.6}, 13},
+        {"copy", 4, 2, 1 << 20, 300000, 0, {9, 8, 10}, 12},
     };
     struct comm_sample *out;
     struct store *store;
@@ -406,11 +406,11 @@ static void test_refused(void)
 
     in_dir(path, "version.db");
     open_ok(&store, path, STORE_WRITE);
-    sqlite3_exec(store->db, "PRAGMA user_version = 5", NULL, NULL, NULL);
+    sqlite3_exec(store->db, "PRAGMA user_version = 6", NULL, NULL, NULL);
     store_close(store);
     snprintf(want, sizeof(want),
-             "cost database '%s' has schema version 5, this program reads "
-             "versions 1 to 4: use the neuroshard that made it, or a new file",
+             "cost database '%s' has schema version 6, this program reads "
+             "versions 1 to 5: use the neuroshard that made it, or a new file",
              path);
     opening_fails(path, STORE_READ, ERR_INPUT, want);
     opening_fails(path, STORE_WRITE, ERR_INPUT, want);

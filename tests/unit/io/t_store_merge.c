@@ -128,7 +128,7 @@ static void put_others(struct store *store, struct rng *rng)
     const struct sample_setting setting = make_setting(0);
     const double ms = 1 + (double)rng_below(rng, 9) / 7;
     struct sample_sink sink = store_sink(store);
-    struct comm_sample comm = {"copy",       2, 1, 8 + rng_below(rng, 3), 8,
+    struct comm_sample comm = {"copy",       2, 1, 8 + rng_below(rng, 3), 8, 0,
                                {ms, ms, ms}, 3};
     struct ceiling ceiling = {
         .probe = {.kind = PROBE_READ, .n_bytes = 64 + rng_below(rng, 3)},

@@ -269,6 +269,7 @@ static struct comm_sample comm_of(unsigned i)
                                 .n_hosts = 1 + (i == 2),
                                 .total_bytes = 100 + (i == 3),
                                 .max_bytes = 10 + (i == 4),
+                                .host_bytes = 7 * i,
                                 .time = {1, 1, 1}};
 }
 
@@ -319,7 +320,8 @@ static void test_comm(void)
                    found[i].n_ranks == want.n_ranks &&
                    found[i].n_hosts == want.n_hosts &&
                    found[i].total_bytes == want.total_bytes &&
-                   found[i].max_bytes == want.max_bytes;
+                   found[i].max_bytes == want.max_bytes &&
+                   found[i].host_bytes == want.host_bytes;
     }
     ok(is_right, "in order, the latest of each");
     must(store_comm_samples(store, &usual, STORE_DEVICE, &found, &n, &arena,

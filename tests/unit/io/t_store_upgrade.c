@@ -101,7 +101,7 @@ static struct contents read_all(struct store *store)
     contents.n_comm = n;
     for (size_t i = 0; i < n; i++) {
         contents.comm_ms += comm[i].time.median_ms;
-        contents.n_odd += comm[i].n_hosts != 1;
+        contents.n_odd += comm[i].n_hosts != 1 || comm[i].host_bytes != 0;
     }
     arena_release(&arena);
     return contents;

@@ -58,13 +58,13 @@ static void test_lines(struct arena *arena)
     is_i64(fit.curves[0].n_knots, 2, "a line is enough");
     is_near(fit.curves[0].us[0], 30, 1e-6, "its latency");
     is_near(comm_curve_gbps(&fit.curves[0]), 8, 1e-6, "its bandwidth");
-    ok(fit.form == COMM_TOTAL, "the form is that of one memory");
+    ok(fit.rules.form == COMM_TOTAL, "the form is that of one memory");
     is_str(fit.source, "measured all-to-all (copies between ranks), 5 sizes",
            "and its source");
     for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 16)
         add(&list, "nccl", 4, bytes, bytes / 4, 15 + (double)bytes / 400e3);
     ok(comm_fit_samples(&fit, list.items, list.n, arena), "copies and NCCL");
-    ok(fit.form == COMM_PORT, "NCCL is the better witness");
+    ok(fit.rules.form == COMM_PORT, "NCCL is the better witness");
     is_near(comm_curve_gbps(&fit.curves[0]), 75, 1e-6,
             "by the busiest port, less the quarter that stays");
 }
@@ -128,7 +128,7 @@ static void test_host(struct arena *arena)
             host_us(&rng, total));
     }
     ok(comm_fit_samples(&fit, list.items, list.n, arena), "a host's memory");
-    ok(fit.form == COMM_TOTAL, "goes by all bytes");
+    ok(fit.rules.form == COMM_TOTAL, "goes by all bytes");
     ok(fit.curves[0].n_knots > 4, "in %u knots", fit.curves[0].n_knots);
     ok(is_monotone(&fit.curves[0]), "that rise");
     for (double total = 64; total < 4e8; total *= 1.7) {
@@ -165,9 +165,10 @@ static void test_groups(struct arena *arena)
     }
     ok(comm_fit_samples(&fit, list.items, list.n, arena), "4 and 8 ranks");
     is_i64(fit.n_curves, 2, "a curve each");
-    ok(fit.form == COMM_PORT,
+    ok(fit.rules.form == COMM_PORT,
        "the form that predicts better is chosen, for any kind: the port");
-    ok(comm_fit_samples(&fit, list.items, 18, arena) && fit.form == COMM_TOTAL,
+    ok(comm_fit_samples(&fit, list.items, 18, arena) &&
+           fit.rules.form == COMM_TOTAL,
        "with few exchanges, the kind decides");
     ok(comm_fit_samples(&fit, list.items, list.n, arena),
        "all exchanges again");
@@ -338,7 +339,7 @@ static struct comm_curves make_fit(uint32_t n_curves)
 {
     static const uint32_t n_ranks[] = {8, 2, 4, 8};
     struct comm_curves fit = {
-        .form = COMM_TOTAL, .n_curves = n_curves, .source = "measured"};
+        .rules.form = COMM_TOTAL, .n_curves = n_curves, .source = "measured"};
 
     for (uint32_t i = 0; i < n_curves; i++) {
         fit.curves[i] = comm_line(1 + i, 1 + i);
@@ -379,7 +380,7 @@ static void test_apply(struct arena *arena)
 
         ok(is_measured && model.intra.us[0] == cases[i].intra_us &&
                model.inter.us[0] == cases[i].inter_us &&
-               (model.form == COMM_TOTAL) == (cases[i].n_devices > 1),
+               (model.rules.form == COMM_TOTAL) == (cases[i].n_devices > 1),
            "%s", cases[i].what);
         is_str(model.source, cases[i].source, "the source says so");
     }
@@ -416,7 +417,7 @@ static void test_one_level(struct arena *arena)
             fit.curves[0] = fit.curves[3];
         ok(comm_curves_apply(&fit, &cluster, arena, &model) ==
                    cases[i].is_measured &&
-               model.form == cases[i].form,
+               model.rules.form == cases[i].form,
            "%s alone, hosts of %u", cases[i].is_inter ? "across" : "inside",
            cases[i].per_host);
         is_str(model.source, cases[i].source, "the source says so");

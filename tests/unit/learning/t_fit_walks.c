@@ -76,7 +76,7 @@ static const char *comm_walk(const struct scene *scene, uint64_t seed)
 
     if (!comm_fit_samples(&fit, samples, n, &arena))
         return "nothing to fit";
-    text = fit.form == COMM_PORT ? "port" : "total";
+    text = fit.rules.form == COMM_PORT ? "port" : "total";
     for (uint32_t c = 0; c < fit.n_curves; c++)
         text = arena_printf(&arena, "%s, %u ranks %u knots %.5g %.5g %.5g",
                             text, fit.curves[c].n_ranks, fit.curves[c].n_knots,

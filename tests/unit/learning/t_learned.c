@@ -213,7 +213,7 @@ static void test_comm(const struct model *trained, struct arena *arena)
 
     fill_problem(&problem, tables, arena);
     model.has_comm = true;
-    model.comm = (struct comm_curves){.form = COMM_TOTAL,
+    model.comm = (struct comm_curves){.rules.form = COMM_TOTAL,
                                       .curves = {comm_line(50, 2)},
                                       .n_curves = 1,
                                       .source = "copies, measured"};

@@ -54,7 +54,7 @@ static void small_model(struct model *model, struct arena *arena)
                        {"wide rows", "held-out samples", 15, 0.3, 0, 0}},
                       2},
         .has_comm = true,
-        .comm = {.form = COMM_TOTAL,
+        .comm = {.rules = {COMM_TOTAL, .shares_port = true},
                  .curves = {{.n_ranks = 2,
                              .n_hosts = 1,
                              .n_knots = 2,
@@ -121,6 +121,8 @@ static void test_round_trip(void)
     is_near(again.features.items[1].max, 5e-324, 0,
             "the smallest number there is");
     is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
+    ok(again.comm.rules.form == COMM_TOTAL && again.comm.rules.shares_port,
+       "rules of exchanges");
     is_i64((int64_t)again.errors.n, 1, "errors");
     ok(isnan(again.errors.items[0].kendall_tau), "a tau that is not known");
     is_i64((int64_t)again.intervals.n, 2, "intervals");
