@@ -10,6 +10,7 @@
 #include "microbench/setup.h"
 
 #include <assert.h>
+#include <math.h>
 
 /*
  * Benchmark of the all-to-all between ranks.
@@ -23,7 +24,6 @@
 #define FLOAT_BYTES 4.0
 /* bytes of all ranks together; one pattern in four is smaller */
 #define SMALL_BYTES 65536.0
-#define MAX_REGION_BYTES ((uint64_t)1 << 30)
 /* Largest number of halvings of the batch. A pattern's batch is the batch of
  * the options after some halvings. It is halved further while rows would have
  * fewer than MIN_COLUMNS columns. */
@@ -76,9 +76,18 @@ static int alloc_region(struct exchange_setup *setup, void **d_region,
                        PRECISION_FP32, 1, err);
 }
 
-static uint64_t region_bytes(const struct bench_options *options)
+/* Draws the bytes of all ranks together. Without a least size, one pattern in
+ * four is small. */
+static double draw_bytes(struct rng *rng, const struct bench_options *options,
+                         uint64_t case_idx)
 {
-    return min_u64(options->memory_bytes / 2, MAX_REGION_BYTES);
+    const double max = (double)bench_max_exchange(options);
+
+    if (options->min_bytes)
+        return draw_log_uniform(rng, (double)options->min_bytes, max);
+    if (case_idx % 4 == 3 || max < SMALL_BYTES)
+        return draw_log_uniform(rng, FLOAT_BYTES, fmin(SMALL_BYTES, max));
+    return draw_log_uniform(rng, SMALL_BYTES, max);
 }
 
 /* Draws a pattern. In one of N_POWERS patterns all ranks have equal widths. In
@@ -87,17 +96,14 @@ static void draw_pattern(struct exchange_setup *setup, uint64_t case_idx)
 {
     const struct bench_options *options = setup->options;
     uint32_t n_ranks = setup->comm->n_ranks, batch = options->batch;
-    bool is_small = case_idx % 4 == 3;
     double columns, sum = 0, weights[MAX_EXCHANGE_RANKS];
     struct rng rng;
     uint64_t power;
     bool is_empty = true;
 
     rng_init(&rng, options->seed, case_idx);
-    columns = draw_log_uniform(&rng, is_small ? FLOAT_BYTES : SMALL_BYTES,
-                               is_small ? SMALL_BYTES
-                                        : (double)region_bytes(options)) /
-              FLOAT_BYTES; /* number of columns if the batch is 1 */
+    /* number of columns if the batch is 1 */
+    columns = draw_bytes(&rng, options, case_idx) / FLOAT_BYTES;
     batch >>= rng_below(&rng, MAX_HALVINGS + 1);
     while (batch > 1 && columns / batch < MIN_COLUMNS)
         batch /= 2;
@@ -272,7 +278,7 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
     *result = (struct bench_result){.seed = options->seed};
     assert(comm->n_ranks > 1 && comm->n_ranks <= MAX_EXCHANGE_RANKS);
     setup.setting = bench_setting(comm->device, options);
-    setup.n_floats = region_bytes(options) / sizeof(float);
+    setup.n_floats = bench_max_exchange(options) / sizeof(float);
     rc = alloc_region(&setup, &setup.d_send_region, err) ||
          alloc_region(&setup, &setup.d_recv_region, err) ||
          run_patterns(&setup, result, err);

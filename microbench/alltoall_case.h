@@ -9,10 +9,10 @@
 
 /*
  * Measures the all-to-all between the 2 to 1024 ranks of a comm, for n_cases
- * loads. Loads are even or uneven, and have a size of 4 B to 1 GiB or to half
- * of the memory. Stores comm samples of the comm's kind, and skips loads that
- * are stored already. Forward and backward exchanges alternate. They form one
- * sample, because both move the same blocks.
+ * loads. Loads are even or uneven, and have a size of 4 B, or min_bytes, to 1
+ * GiB or to half of the memory. Stores comm samples of the comm's kind, and
+ * skips loads that are stored already. Forward and backward exchanges
+ * alternate. They form one sample, because both move the same blocks.
  *
  * The options must have passed bench_check_options. With several processes the
  * call is collective: all processes pass the same options, and only the sink of

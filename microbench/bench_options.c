@@ -2,9 +2,13 @@
 #include "microbench/bench_options.h"
 
 #include "base/clock.h"
+#include "base/host_device.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
+
+#define MAX_EXCHANGE_BYTES ((uint64_t)1 << 30)
 
 void bench_options_init(struct bench_options *options)
 {
@@ -25,6 +29,14 @@ bool bench_is_late(const struct bench_options *options, double begin_ms)
            clock_ms() - begin_ms > options->time_limit_s * 1e3;
 }
 
+uint64_t bench_max_exchange(const struct bench_options *options)
+{
+    const uint64_t room =
+        min_u64(options->memory_bytes / 2, MAX_EXCHANGE_BYTES);
+
+    return options->max_bytes ? min_u64(room, options->max_bytes) : room;
+}
+
 int bench_check_options(const struct bench_options *options, struct err *err)
 {
     assert(options->batch && options->max_tables &&
@@ -40,5 +52,11 @@ int bench_check_options(const struct bench_options *options, struct err *err)
         return err_usage(
             err, "the memory for tables must be at least %" PRIu64 " MiB",
             BENCH_MIN_MEMORY_BYTES >> 20);
+    if (options->min_bytes > bench_max_exchange(options))
+        return err_usage(err,
+                         "no exchange has at least %s: half of the memory and "
+                         "the largest size allow %s",
+                         TEXT_BYTES(options->min_bytes),
+                         TEXT_BYTES(bench_max_exchange(options)));
     return 0;
 }

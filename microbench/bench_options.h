@@ -57,6 +57,10 @@ struct bench_options {
     /* Bytes for tables and their optimizer states. If it is 0, the caller must
      * run bench_fit_memory before the benchmark. */
     uint64_t memory_bytes;
+    /* Sizes of measured exchanges, in bytes of all ranks together. min_bytes 0:
+     * any size, with some exchanges of a few bytes. max_bytes 0: as large as
+     * the memory allows. */
+    uint64_t min_bytes, max_bytes;
     /* true to measure cases again, as SAMPLE_REPEAT */
     bool repeat;
     struct progress *progress; /* counter of cases; may be NULL */
@@ -83,8 +87,12 @@ struct bench_result {
     bool out_of_time;
 };
 
+/* Returns the bytes of the largest exchange that the options allow, of all
+ * ranks together. */
+uint64_t bench_max_exchange(const struct bench_options *options);
 /* Checks the memory of the options: ERR_USAGE if it is less than
- * BENCH_MIN_MEMORY_BYTES. All other options must be as struct bench_options
+ * BENCH_MIN_MEMORY_BYTES, or if no exchange of min_bytes is
+ * allowed. All other options must be as struct bench_options
  * requires, which is asserted. */
 int bench_check_options(const struct bench_options *options,
                         struct err *err) MUST_CHECK;

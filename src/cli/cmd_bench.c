@@ -62,6 +62,11 @@ static const struct option_spec own_options[] = {
      "measure the all-to-all between this many ranks instead of lookups"},
     {"ranks", 0, OPTION_U64, "N", NULL, 2, WORLD_MAX_FORKS, NULL,
      "processes to start for '--alltoall', one per rank"},
+    {"min-bytes", 0, OPTION_BYTES, "SIZE", NULL, 1, 0, NULL,
+     "least size of an exchange of '--alltoall', in bytes of all ranks; "
+     "default: 4"},
+    {"max-bytes", 0, OPTION_BYTES, "SIZE", NULL, 4, 0, NULL,
+     "largest size of an exchange; default: half of the memory, 1GiB at most"},
     {"csv", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "at the end write all samples of the database as CSV"},
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -75,14 +80,17 @@ static int check_options(const struct cli *cli, struct err *err)
 {
     static const char *const alone[] = {"repeat", "ceilings", "mixed",
                                         "designed", "csv"};
+    static const char *const needing[] = {"ranks", "min-bytes", "max-bytes"};
 
     for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++)
         if (cli_given(cli, alone[i]) && cli_given(cli, "alltoall"))
             return err_usage(
                 err, "options '--%s' and '--alltoall' exclude each other",
                 alone[i]);
-    if (cli_given(cli, "ranks") && !cli_given(cli, "alltoall"))
-        return err_usage(err, "option '--ranks' needs '--alltoall'");
+    for (size_t i = 0; i < sizeof(needing) / sizeof(*needing); i++)
+        if (cli_given(cli, needing[i]) && !cli_given(cli, "alltoall"))
+            return err_usage(err, "option '--%s' needs '--alltoall'",
+                             needing[i]);
     if ((cli_given(cli, "mixed") || cli_given(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
         return err_usage(err,
@@ -132,6 +140,8 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->optimizer = (enum optimizer)cli_choice(cli, "optimizer");
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
     options->memory_bytes = cli_u64(cli, "memory");
+    options->min_bytes = cli_u64(cli, "min-bytes");
+    options->max_bytes = cli_u64(cli, "max-bytes");
     options->repeat = cli_given(cli, "repeat");
     if (check_options(cli, err))
         return -1;

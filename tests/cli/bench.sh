@@ -38,6 +38,11 @@ echo "== each case with a setting of its own"
 bench --db mixed.db --mixed --samples 4 --batch 64 --verbose
 echo "== exchanges"
 bench --db costs.db --samples 3 --alltoall 4
+echo "== exchanges of given sizes"
+bench --db sizes.db --samples 8 --alltoall 4 --min-bytes 1KiB --max-bytes 2KiB |
+    sed '/^held-out/,$d'
+sqlite3 sizes.db 'SELECT count(*), min(total_bytes) >= 768,
+    max(total_bytes) <= 2048 FROM comm_sample'
 echo "== as JSON"
 bench --db costs.db --samples 12 --json | sed -e 's/"name": .*/"name",/' \
     -e 's/"isa": .*/"isa",/' -e '/"flagged"/d' \
@@ -66,6 +71,9 @@ bench --db costs.db --max-tables 65
 bench --db costs.db --memory 1MiB
 bench --db costs.db --precision int8
 bench --db costs.db --repeat --alltoall 4
+bench --db costs.db --min-bytes 1MiB
+bench --db costs.db --alltoall 4 --min-bytes 9MiB
+bench --db costs.db --alltoall 4 --min-bytes 2KiB --max-bytes 1KiB
 bench --db costs.db --mixed --optimizer sgd
 bench --db costs.db --samples 0
 bench --db costs.db --samples 0 --csv no/such/folder.csv

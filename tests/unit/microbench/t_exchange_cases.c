@@ -110,6 +110,38 @@ static void test_patterns(void)
     recorded_release(&own);
 }
 
+/* Every pattern keeps within the sizes that the options give, less the columns
+ * that do not fill a sample of each rank. */
+static void test_sizes(void)
+{
+    static const struct {
+        uint64_t min, max;
+    } CASES[] = {{0, 4096}, {256, 4096}, {1 << 20, 0}, {1 << 22, 1 << 23}};
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        const uint64_t most = CASES[i].max ? CASES[i].max : 16 << 20;
+        uint64_t low = UINT64_MAX, high = 0;
+        struct bench_options options;
+        struct recorded own;
+
+        recorded_init(&own, DEVICE_CPU, steady, 1);
+        set_options(&options, 200);
+        options.min_bytes = CASES[i].min;
+        options.max_bytes = CASES[i].max;
+        (void)exchange(&own, 4, &options);
+        for (unsigned k = 0; k < n_kept; k++) {
+            low = min_u64(low, kept[k].total_bytes);
+            high = max_u64(high, kept[k].total_bytes);
+        }
+        ok(n_kept == 200 && low * 5 / 4 >= CASES[i].min && high <= most &&
+               high > most / 2,
+           "%llu to %llu bytes: %llu to %llu", (unsigned long long)CASES[i].min,
+           (unsigned long long)CASES[i].max, (unsigned long long)low,
+           (unsigned long long)high);
+        recorded_release(&own);
+    }
+}
+
 /* Copies are held and timed, forward and backward alternately. Small exchanges
  * get more repetitions. */
 static void test_repetitions(void)
@@ -320,6 +352,7 @@ static void test_late(void)
 int main(void)
 {
     test_patterns();
+    test_sizes();
     test_repetitions();
     test_rounds();
     test_ends();
