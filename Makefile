@@ -481,7 +481,7 @@ gpu-check: gpu-programs
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
 .PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded \
-    bench-empty fuzz run-fuzz
+    bench-empty bench-wire fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -490,7 +490,8 @@ demo:
 	@$(DEMO)
 
 # These benchmarks take an hour or more each, so they run only by name.
-SLOW_BENCHES = tests/bench/bench_plain.c tests/bench/bench_ablation.c
+SLOW_BENCHES = tests/bench/bench_plain.c tests/bench/bench_ablation.c \
+    tests/bench/bench_wire.c
 bench-plain bench-ablation: bench-%: $(O)/tests/bench/bench_%
 	@NEUROSHARD_DATA='$(CURDIR)/data' $<
 
@@ -517,6 +518,14 @@ bench-empty:
 	    build/$(CONFIG)-emulated/neuroshard
 	@tests/bench/empty build/$(CONFIG)-emulated
 
+bench-wire: $(O)/neuroshard $(O)/tests/bench/bench_wire
+	@$(if $(filter 1,$(MPI)),NEUROSHARD='$(abspath $(O)/neuroshard)' \
+	    NEUROSHARD_DATA='$(CURDIR)/data' \
+	    BENCH_WIRE='$(abspath $(O)/tests/bench/bench_wire)' \
+	    tests/wire/bench.py $(if $(filter 1,$(SMALL)),--small) \
+	    $(if $(KEEP),--keep '$(KEEP)'),echo \
+	    'bench-wire skipped: the program is built without MPI')
+
 fuzz:
 	@.ci/deps fuzz
 	@$(AGAIN) CONFIG=fuzz CC=clang CUDA=0 run-fuzz
@@ -538,11 +547,12 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
     tests/cli/run tests/cli/common tests/one tests/repeat tests/fuzz/dig data/completion/neuroshard.bash \
     tests/gpu/check tests/gpu/count tests/gpu/resume tests/bench/loaded \
-    tests/bench/empty tests/mutants/run tests/torchrec/python tests/torchrec/suite \
+    tests/bench/empty tests/wire/lab tests/mutants/run \
+    tests/torchrec/python tests/torchrec/suite \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
-    tests/bench/*.py tests/check/*.py) \
+    tests/bench/*.py tests/wire/*.py tests/check/*.py) \
     $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
 CHECKS = format layers includes modules sizes headers plain words commits pages \
     names shell python tidy kernels
@@ -759,6 +769,9 @@ make [TARGET] [SWITCH=VALUE]...
   bench-package  what a plan through Python costs beside the command
   bench-loaded  whether a busy machine is seen from the first sample
   bench-empty  what the host costs a sample on a GPU whose kernels do nothing
+  bench-wire  exchanges and plans over links of a known rate, beside what is
+             predicted; needs root, iproute2 and Open MPI; KEEP=DIR keeps what
+             was measured and goes on from there, SMALL=1 takes some minutes
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,
              SMALL=1 only shows that all of it works

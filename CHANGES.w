@@ -1,0 +1,6 @@
+- `bench --alltoall` takes `--min-bytes` and `--max-bytes`, the sizes of the exchanges.
+- Exchanges over MPI begin with another rank each, so that no port is busy while the others wait: between four hosts an even load no longer takes 5/3 of the time.
+- Across hosts, the ranks of a CPU host share its network adapter: the bytes of the host, not those of its busiest rank, decide what an exchange takes. Models learn which of the two holds from measured exchanges; the cost database (schema 5) stores the bytes of the busiest host.
+- `make bench-wire` measures, predicts and executes over links of a known rate, made of network namespaces.
+- upgrade: plans for `--gpu cpu` on several hosts of several ranks have cheaper exchanges if the ranks of a host send different numbers of bytes.
+- upgrade: the cost database has schema 5; databases of schemas 1 to 4 are read and upgraded as before. `db` prints another content hash for the same samples.
