@@ -42,10 +42,18 @@ double plan_error_frac(const struct plan *plan)
 
 void plan_print_error(const struct plan *plan, struct buf *out)
 {
-    const double frac = plan_error_frac(plan);
+    double frac = plan_error_frac(plan);
+    const char *of = "";
 
+    if (!(frac > 0)) {
+        const struct priced_parts parts = plan_priced_parts(plan);
+
+        frac = parts.lookup_ms * parts.lookup_error.frac / plan->total_ms;
+        of = " of look-ups alone";
+    }
     if (frac > 0)
-        buf_printf(out, frac < 0.01 ? " +-%.1g %%" : " +-%.0f %%", 100 * frac);
+        buf_printf(out, frac < 0.01 ? " +-%.1g %%%s" : " +-%.0f %%%s",
+                   100 * frac, of);
 }
 
 /* Returns the error of a ratio of two lookup times; 0 if unknown. */

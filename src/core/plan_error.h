@@ -24,8 +24,9 @@ struct priced_parts plan_priced_parts(const struct plan *plan);
 /* Returns the relative error of total_ms, as if the errors of lookups and
  * exchanges were independent. Returns 0 if the error is unknown. */
 double plan_error_frac(const struct plan *plan);
-/* Prints the relative error of total_ms, such as " +-16 %". Prints nothing if
- * the error is unknown. */
+/* Prints the relative error of total_ms, such as " +-16 %". If only the error of
+ * the lookups is known, prints their part, " +-16 % of look-ups alone". Prints
+ * nothing if that is unknown, too. */
 void plan_print_error(const struct plan *plan, struct buf *out);
 
 /*

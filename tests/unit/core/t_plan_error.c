@@ -19,6 +19,7 @@ static struct plan make_plan(void)
 static void test_total(void)
 {
     struct plan plan = make_plan();
+    struct buf out = {0};
 
     is_near(plan_error_frac(&plan), 0.3 * 5 / 7, 1e-12,
             "errors are independent: the root of squares");
@@ -30,6 +31,9 @@ static void test_total(void)
     plan.total_ms = 8;
     plan.cost.exchange_error.frac = 0;
     ok(plan_error_frac(&plan) == 0, "an unknown error leaves nothing");
+    plan_print_error(&plan, &out);
+    is_str(out.data, " +-17 % of look-ups alone", "but that of lookups");
+    buf_release(&out);
     plan.exposed_ms[STEP_INPUT] = plan.exposed_ms[STEP_OUTPUT] = 0;
     is_near(plan_error_frac(&plan), 0.3, 1e-12, "unless it is not needed");
     plan.exposed_ms[STEP_FORWARD] = NAN;
