@@ -22,8 +22,9 @@ struct execution {
     struct verify verify;
     /* NULL unless the option wait_for_quiet is set */
     struct interference_probe *interference;
-    struct buf records; /* records of the samples of this process's ranks */
-    bool keeps_samples; /* true if process 0 has a sink for samples */
+    struct buf records;   /* records of the samples of this process's ranks */
+    bool keeps_samples;   /* true if process 0 has a sink for samples */
+    uint64_t plan_number; /* set if keeps_samples is true */
 };
 
 /* Runs `work` alone on this host: processes take turns, so that each process
@@ -73,8 +74,8 @@ static int keep_sample(struct execution *run, const struct rank_work *work,
     exec_samples_add(&run->records, work, timing);
     if (run->placement->comm->world->size > 1)
         return 0;
-    if (exec_samples_put(run->options, &run->records, &run->result->n_stored,
-                         err))
+    if (exec_samples_put(run->options, run->plan_number, &run->records,
+                         &run->result->n_stored, err))
         return -1;
     buf_release(&run->records);
     return 0;
@@ -385,7 +386,8 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     fill_comm(result, placement, &run->options->step, arena);
     rc = world_collect(world, run->records.data, run->records.len, &all, err);
     if (!rc && world->rank == 0 && run->keeps_samples) {
-        rc = exec_samples_put(run->options, &all, &result->n_stored, err);
+        rc = exec_samples_put(run->options, run->plan_number, &all,
+                              &result->n_stored, err);
         if (!rc && result->comm == EXEC_COMM_MEASURED)
             rc = put_comm(result, &run->set, run->options, err);
     }
@@ -401,6 +403,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     if (world_broadcast(placement->comm->world, &run->keeps_samples,
                         sizeof(run->keeps_samples), err))
         return -1;
+    if (run->keeps_samples)
+        run->plan_number = exec_samples_plan_number(placement);
     /* Opens the interference probe first, so that the probe sees the quiet
      * machine for as long as possible. */
     if ((run->options->wait_for_quiet &&

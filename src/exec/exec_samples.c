@@ -94,12 +94,11 @@ static uint64_t case_number(struct buf *text)
     return hash >> 1; /* databases store integers below 2^63 */
 }
 
-static uint64_t case_of_work(const struct rank_work *work)
+static uint64_t case_of_rank(const struct placement *placement, uint32_t rank)
 {
-    const struct placement *placement = work->placement;
     struct buf text = {0};
 
-    describe_rank(&text, work->rank, placement->n_ranks, placement->batch);
+    describe_rank(&text, rank, placement->n_ranks, placement->batch);
     for (size_t i = 0; i < placement->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[i];
         const struct shard shard = {.kind = piece->replica ? SHARD_REPLICATE
@@ -109,9 +108,34 @@ static uint64_t case_of_work(const struct rank_work *work)
                                     .col_begin = piece->col_begin,
                                     .col_end = piece->col_begin + piece->width};
 
-        if (piece->rank == work->rank)
+        if (piece->rank == rank)
             describe_piece(&text, piece->table,
                            placement->table_rows[piece->table_idx], &shard);
+    }
+    return case_number(&text);
+}
+
+uint64_t exec_samples_plan_number(const struct placement *placement)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t r = 0; r < placement->n_ranks; r++)
+        sum += case_of_rank(placement, r);
+    return sum;
+}
+
+static uint64_t planned_case(const struct plan *plan, uint32_t rank)
+{
+    const struct problem *problem = &plan->problem;
+    struct buf text = {0};
+
+    describe_rank(&text, rank, problem->cluster.n_devices, problem->batch);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &problem->tables[shard->table];
+
+        if (shard->device == rank)
+            describe_piece(&text, table, table->num_embeddings, shard);
     }
     return case_number(&text);
 }
@@ -146,21 +170,18 @@ bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
                           struct arena *arena)
 {
     const struct problem *problem = &plan->problem;
-    struct buf text = {0};
     bool is_mixed = false;
 
     sample->kind = SAMPLE_EXECUTED;
     sample->n_tables = 0;
     sample->tables = ARENA_NEW(arena, struct sample_table, plan->n_shards);
     setting->batch = (uint32_t)problem->batch;
-    describe_rank(&text, rank, problem->cluster.n_devices, problem->batch);
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
         const struct table *table = &problem->tables[shard->table];
 
         if (shard->device != rank)
             continue;
-        describe_piece(&text, table, table->num_embeddings, shard);
         if (!(shard_lookups(problem, shard) > 0))
             continue;
         is_mixed |=
@@ -170,7 +191,7 @@ bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
         setting->optimizer = table->optimizer;
         sample->tables[sample->n_tables++] = planned_table(problem, shard);
     }
-    sample->case_idx = case_number(&text);
+    sample->case_idx = planned_case(plan, rank);
     return sample->n_tables && !is_mixed && problem->batch <= UINT32_MAX &&
            setting->optimizer < N_MEASURED_OPTIMIZERS;
 }
@@ -240,7 +261,7 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
         }
     if (!record.sample.n_tables || is_mixed)
         return;
-    record.sample.case_idx = case_of_work(work);
+    record.sample.case_idx = case_of_rank(placement, work->rank);
     clock_utc(record.started_at);
     buf_add(records, (const char *)&record, sizeof(record));
     for (size_t g = 0; g < work->n_groups; g++)
@@ -250,8 +271,8 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
         }
 }
 
-int exec_samples_put(const struct exec_options *options, struct buf *records,
-                     uint32_t *n_stored, struct err *err)
+int exec_samples_put(const struct exec_options *options, uint64_t plan_number,
+                     struct buf *records, uint32_t *n_stored, struct err *err)
 {
     size_t pos = 0;
 
@@ -265,7 +286,7 @@ int exec_samples_put(const struct exec_options *options, struct buf *records,
         pos += sizeof(*record);
         sample->tables = (void *)(records->data + pos);
         pos += sample->n_tables * sizeof(*sample->tables);
-        sample->seed = options->seed;
+        sample->seed = options->seed + plan_number;
         sample->n_iterations = options->n_iterations;
         sample->version = NEUROSHARD_VERSION;
         sample->started_at = record->started_at;

@@ -15,7 +15,10 @@
  * row-wise piece and for a replica they count only the lookups that the piece
  * serves. Reuse is measured on the drawn indices.
  *
- * A rank of a given plan has the same case number in every run. The sample is
+ * A rank of a given plan has the same case number in every run. The sum of the
+ * case numbers of all ranks is the number of the plan. The seed of a sample is
+ * the seed of the run plus this number. So the ranks of a plan have a seed of
+ * their own, and the time of each plan is known from its samples. The sample is
  * flagged SAMPLE_THROTTLED if the rank was timed on a disturbed machine.
  *
  * Samples are sent between processes as records, whose binary format is the
@@ -43,9 +46,11 @@ bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
  * rank has no lookups or its pieces differ in precision. */
 void exec_samples_add(struct buf *records, const struct rank_work *work,
                       const struct exec_rank *timing);
+uint64_t exec_samples_plan_number(const struct placement *placement);
 /* Puts the samples of the records into the sink. Skips samples that the sink
  * already has. Adds the number of new samples to *n_stored. */
-int exec_samples_put(const struct exec_options *options, struct buf *records,
-                     uint32_t *n_stored, struct err *err) MUST_CHECK;
+int exec_samples_put(const struct exec_options *options, uint64_t plan_number,
+                     struct buf *records, uint32_t *n_stored,
+                     struct err *err) MUST_CHECK;
 
 #endif

@@ -12,7 +12,7 @@
 
 struct kept {
     unsigned n;
-    uint64_t cases[N_RANKS];
+    uint64_t cases[N_RANKS], seeds[N_RANKS];
     struct sample_table tables[N_RANKS][2];
     uint32_t n_tables[N_RANKS];
 };
@@ -28,6 +28,7 @@ static int keep(void *ctx, const struct sample_setting *setting,
     for (uint32_t i = 0; i < sample->n_tables && i < 2; i++)
         kept->tables[kept->n][i] = sample->tables[i];
     kept->n_tables[kept->n] = sample->n_tables;
+    kept->seeds[kept->n] = sample->seed;
     kept->cases[kept->n++] = sample->case_idx;
     return 0;
 }
@@ -98,6 +99,7 @@ static struct kept run(const struct work *works)
     }
     exec_options_init(&options);
     options.n_iterations = 1;
+    options.seed = 5;
     options.wait_for_quiet = false;
     options.check = false;
     options.sink = &sink;
@@ -108,6 +110,9 @@ static struct kept run(const struct work *works)
            kept.n == N_RANKS,
        "run: %s", err.msg);
     compare_planned(&kept, &fixture);
+    ok(kept.seeds[0] == kept.seeds[1] &&
+           kept.seeds[0] == 5 + kept.cases[0] + kept.cases[1],
+       "the seed names the plan");
     fixture_release(&fixture);
     return kept;
 }
