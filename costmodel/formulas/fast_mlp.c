@@ -39,6 +39,7 @@ static void pack(struct fast_mlp_packed *packed, const struct mlp_layer *layer,
     packed->n_in_padded = padded(layer->n_in);
     packed->n_out_padded = padded(layer->n_out);
     packed->relu = layer->relu;
+    packed->exp2 = layer->exp2;
     packed->narrow = layer->n_out <= FAST_MLP_NARROW;
     bias = ARENA_NEW(arena, float, packed->n_out_padded);
     memcpy(bias, layer->bias, layer->n_out * sizeof(*bias));
@@ -64,6 +65,7 @@ void fast_mlp_init(struct fast_mlp *mlp, const struct mlp_layer *layers,
     for (uint32_t k = 0; k < n_layers; k++) {
         assert(layers[k].n_in > 0 && layers[k].n_in <= FAST_MLP_MAX_WIDTH);
         assert(layers[k].n_out > 0 && layers[k].n_out <= FAST_MLP_MAX_WIDTH);
+        assert(!layers[k].exp2 || layers[k].n_out > FAST_MLP_NARROW);
         assert(k == 0 || layers[k].n_in == layers[k - 1].n_out);
         pack(&mlp->layers[k], &layers[k], arena);
         if (mlp->stride < mlp->layers[k].n_out_padded)

@@ -20,7 +20,8 @@
  *
  * Layers of at most FAST_MLP_NARROW outputs use another order: they add 16
  * interleaved partial sums in a fixed tree, and the bias last. NaN inputs give
- * NaN outputs (a ReLU passes NaN on).
+ * NaN outputs (a ReLU passes NaN on). Powers of 2 have a relative error of
+ * 1e-7.
  */
 
 #define FAST_MLP_MAX_LAYERS 8
@@ -28,6 +29,8 @@
 #define FAST_MLP_NARROW 4
 #define FAST_MLP_TILE 32 /* outputs of one packed tile */
 #define FAST_MLP_ROWS 4  /* rows that are evaluated together */
+/* Largest exponent of a power of 2. Sums of a thousand tables stay finite. */
+#define FAST_MLP_MOST_EXP2 30
 
 /* A layer in the format of training. */
 struct mlp_layer {
@@ -35,7 +38,9 @@ struct mlp_layer {
     uint32_t n_in, n_out;
     float *weight; /* [n_out][n_in] */
     float *bias;   /* [n_out] */
-    bool relu;
+    bool relu;     /* negative outputs become 0 */
+    /* Outputs x become 2^x, with x limited to +-FAST_MLP_MOST_EXP2. */
+    bool exp2;
     const char *name; /* name of a published layer, or NULL */
 };
 
@@ -43,7 +48,7 @@ struct mlp_layer {
 struct fast_mlp_packed {
     uint32_t n_in, n_out;
     uint32_t n_in_padded, n_out_padded; /* multiples of FAST_MLP_TILE */
-    bool relu;
+    bool relu, exp2;
     bool narrow;
     /* Weights. Wide layer: [n_out_padded / TILE][n_in][TILE]; narrow layer:
      * [n_out][n_in_padded]. */

@@ -43,6 +43,30 @@ static inline vec vec_relu(vec x)
     return (vec)((mask)x & ~(mask)(x <= zero));
 }
 
+/* Returns 2^x by operations that round identically on all machines: x is a
+ * whole number n plus a rest of at most 1/2, and 2^rest is a polynomial. x is
+ * limited to -FAST_MLP_MOST_EXP2 .. FAST_MLP_MOST_EXP2. NaN stays NaN. */
+static inline vec vec_exp2(vec x)
+{
+    const vec rounds = vec_of(0x1.8p23F);
+    const vec low = vec_of(-(float)FAST_MLP_MOST_EXP2);
+    const vec high = vec_of((float)FAST_MLP_MOST_EXP2);
+    const mask below = (mask)(x < low), above = (mask)(x > high);
+    const vec y = (vec)(((mask)x & ~below & ~above) | ((mask)low & below) |
+                        ((mask)high & above));
+    /* The sum with 1.5 2^23 has no place for digits after the point. */
+    const vec n = (y + rounds) - rounds, rest = y - n;
+    vec series = rest * 1.54035304e-4F + 1.33335581e-3F;
+
+    series = rest * series + 9.61812911e-3F;
+    series = rest * series + 5.55041087e-2F;
+    series = rest * series + 2.40226507e-1F;
+    series = rest * series + 6.93147181e-1F;
+    series = rest * series + 1;
+    return (vec)((mask)series + (__builtin_convertvector(n, mask) << 23)) +
+           (x - x);
+}
+
 /* Evaluates the outputs [begin, end) of some rows, `vecs` registers at a time.
  * in and out are [rows][stride]. */
 static inline __attribute__((always_inline)) void
@@ -68,7 +92,9 @@ outputs_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
             vec *row = (vec *)(void *)(out + r * stride + o);
 
             for (size_t v = 0; v < vecs; v++)
-                row[v] = layer->relu ? vec_relu(acc[r][v]) : acc[r][v];
+                row[v] = layer->relu   ? vec_relu(acc[r][v])
+                         : layer->exp2 ? vec_exp2(acc[r][v])
+                                       : acc[r][v];
         }
     }
 }

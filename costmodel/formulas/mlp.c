@@ -20,6 +20,24 @@ void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
 
         mlp->layers[k] = (struct mlp_layer){n_in[k], n_out[k], next, bias,
                                             .relu = k + 1 < MLP_LAYERS};
+        if (shape->is_monotone && (k == 1 || k == 2)) {
+            mlp->layers[k].relu = false;
+            mlp->layers[k].exp2 = true;
+        }
         next = bias + n_out[k];
     }
+}
+
+bool mlp_is_monotone(const struct mlp *mlp)
+{
+    const struct mlp_layer *in = &mlp->layers[2], *out = &mlp->layers[3];
+
+    for (size_t o = 0; o < in->n_out; o++) {
+        if (out->weight[o] < 0)
+            return false;
+        for (size_t i = 0; i + MLP_FREE < in->n_in; i++)
+            if (in->weight[o * in->n_in + i] < 0)
+                return false;
+    }
+    return true;
 }

@@ -421,6 +421,7 @@ void roofline_embed(const struct gpu_spec *spec, const struct problem *problem,
 {
     double *job = out + LANE_JOB;
     const struct id_rates ids = gpu_spec_ids(spec);
+    const double lookups = shard_lookups(problem, shard);
     struct feature_input input;
 
     memset(out, 0, ROOFLINE_LANES * sizeof(*out));
@@ -431,8 +432,9 @@ void roofline_embed(const struct gpu_spec *spec, const struct problem *problem,
     }
     job[JOB_SHARDS] = 1;
     job[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
-    job[JOB_CHECKS] = comm_id_work_ns(&ids.check, shard_bags(problem, shard),
-                                      shard_lookups(problem, shard));
+    if (lookups > 0)
+        job[JOB_CHECKS] =
+            comm_id_work_ns(&ids.check, shard_bags(problem, shard), lookups);
     feature_input_of_shard(&input, problem, shard, use, (double)problem->batch);
     fused_fill(spec, &input, false, out);
 }

@@ -245,7 +245,7 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
     if (trial.n && !chosen.gpu &&
         train_gpu(&chosen.gpu, trial.known, trial.n, options, arena, err))
         goto out;
-    for (int kind = 0; kind < N_MODEL_KINDS; kind++)
+    for (int kind = 0; kind < MODEL_MONOTONE; kind++)
         if ((kind == MODEL_ROOFLINE || trial.has_nets) &&
             try_kind(&trial, &choice, (enum model_kind)kind, err))
             goto out;

@@ -8,7 +8,7 @@
  * Chooses the kind of model that suits the given samples. Cross-validation
  * gives the errors of each kind on samples that it did not see; all kinds are
  * judged by the same samples. Among kinds that are equally good, the simplest
- * is chosen.
+ * is chosen. A monotone net is trained only if a caller asks for it.
  */
 
 /* Least number of samples from which a net is tried; held-out samples are not

@@ -10,6 +10,7 @@
 /* Least time that a sample may have: one nanosecond. No lookup is faster, and
  * the limit keeps rates finite. */
 #define LEAST_MS 1e-6
+#define US_PER_MS 1000
 
 enum split sample_split(const struct sample *sample)
 {
@@ -106,8 +107,8 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
 
             feature_input_of_sample(&input, sample->setting,
                                     &sample->tables[j]);
-            estimate_fill(estimate, &input, row + features->n);
-            feature_set_fill(features, &input, row);
+            estimate_describe(estimate, features, &input, row,
+                              row + features->n);
             for (size_t f = 0; f < width; f++)
                 sums[f] += row[features->n + f];
             row += dataset->n_columns;
@@ -138,7 +139,8 @@ static void scale_samples(struct dataset *dataset, double unit_ms,
 {
     const struct estimate *estimate = dataset->estimate;
     const struct feature_set *totals = &estimate->totals;
-    float *to = ARENA_NEW(arena, float, dataset->n_samples * totals->n);
+    float *to = ARENA_NEW(arena, float,
+                          dataset->n_samples *estimate_head_inputs(estimate));
 
     dataset->unit = ARENA_NEW(arena, double, dataset->n_samples);
     dataset->scaled_totals = to;
@@ -147,11 +149,18 @@ static void scale_samples(struct dataset *dataset, double unit_ms,
     for (size_t i = 0; i < dataset->n_samples; i++) {
         const double *sums = dataset->sums + i * dataset->width;
         const double unit = estimate_ms(estimate, sums);
+        const struct sample_setting *setting = dataset->samples[i]->setting;
+        const double context[HEAD_CONTEXT] = {US_PER_MS * unit, setting->batch,
+                                              setting->optimizer !=
+                                                  OPTIMIZER_SGD};
 
         dataset->unit[i] = unit_ms * unit;
         for (size_t f = 0; f < totals->n; f++)
             *to++ = (float)((log2(1 + sums[f]) - totals->items[f].mean) /
                             totals->items[f].std);
+        for (int k = 0; estimate->is_monotone && k < HEAD_CONTEXT; k++)
+            *to++ =
+                (float)((log2(1 + context[k]) - MLP_LOG_MEAN) / MLP_LOG_STD);
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             dataset->shares[j] =
                 (float)(estimate_added_ms(estimate, dataset->rows +
@@ -174,8 +183,8 @@ void dataset_scale(struct dataset *dataset, double unit_ms, size_t max_samples,
         ARENA_NEW(arena, float, dataset->max_rows * dataset->features->n);
     batch->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
     batch->weight = ARENA_NEW(arena, float, dataset->max_rows);
-    batch->totals =
-        ARENA_NEW(arena, float, max_samples * dataset->estimate->totals.n);
+    batch->totals = ARENA_NEW(
+        arena, float, max_samples *estimate_head_inputs(dataset->estimate));
     for (uint32_t i = 0; i < dataset->n_samples; i++)
         dataset->order[i] = i;
     scale_rows(dataset, arena);
@@ -185,7 +194,7 @@ void dataset_scale(struct dataset *dataset, double unit_ms, size_t max_samples,
 void dataset_batch(struct dataset *dataset, size_t begin)
 {
     const size_t n_features = dataset->features->n;
-    const size_t n_totals = dataset->estimate->totals.n;
+    const size_t n_totals = estimate_head_inputs(dataset->estimate);
     const size_t n = min_u64(dataset->n_samples - begin, dataset->max_samples);
     struct mlp_batch *batch = &dataset->batch;
     uint32_t n_rows = 0;
@@ -194,12 +203,14 @@ void dataset_batch(struct dataset *dataset, size_t begin)
         const size_t pos = dataset->order[begin + i];
         const size_t from = dataset->first[pos];
         const size_t n_tables = dataset->first[pos + 1] - from;
+        const double unit_ms = dataset->unit[pos];
 
         memcpy(batch->x + n_rows * n_features,
                dataset->scaled_rows + from * n_features,
                n_tables * n_features * sizeof(float));
-        memcpy(batch->weight + n_rows, dataset->shares + from,
-               n_tables * sizeof(float));
+        for (size_t j = 0; j < n_tables; j++)
+            batch->weight[n_rows + j] = (float)estimate_weight(
+                dataset->estimate, (double)dataset->shares[from + j], unit_ms);
         memcpy(batch->totals + i * n_totals,
                dataset->scaled_totals + pos * n_totals,
                n_totals * sizeof(float));

@@ -57,8 +57,10 @@ struct dataset {
      * order[n_samples] is the order of samples in batches; the caller may
      * shuffle it. */
     uint32_t *order;
-    float *scaled_rows;   /* [first[n_samples]][features.n], standardised */
-    float *scaled_totals; /* [n_samples][totals.n], scaled logarithms */
+    float *scaled_rows; /* [first[n_samples]][features.n], standardised */
+    /* [n_samples][estimate_head_inputs]: scaled logarithms of the totals and,
+     * for a monotone net, of the estimate. */
+    float *scaled_totals;
     /* [first[n_samples]]: share of each row in the estimate of its sample; 1 if
      * there is no estimate. */
     float *shares;

@@ -64,7 +64,8 @@ double *model_predicts(struct dataset *dataset, const struct model *model,
         mlp_forward(&model->mlp, &dataset->batch, &work);
         for (size_t i = 0; i < dataset->batch.n_samples; i++)
             ms[begin + i] =
-                estimate_bound(&model->estimate, (double)work.out[3][i]) *
+                estimate_ratio(&model->estimate, (double)work.out[3][i],
+                               dataset->unit[begin + i]) *
                 dataset->unit[begin + i];
     }
     arena_release(&scratch);

@@ -40,6 +40,18 @@ void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
     work->d_s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
 }
 
+/* Returns 2^x, with x limited as in an evaluation. */
+static float power_of(float x)
+{
+    return exp2f(fminf(fmaxf(x, -FAST_MLP_MOST_EXP2), FAST_MLP_MOST_EXP2));
+}
+
+static bool is_limited(float power)
+{
+    return power <= 1.0F / (1 << FAST_MLP_MOST_EXP2) ||
+           power >= (float)(1 << FAST_MLP_MOST_EXP2);
+}
+
 /* Evaluates layer k of a net: out[n][n_out] = in weight' + bias. If the layer
  * has a ReLU, negative values are set to 0. */
 static void layer_forward(const struct mlp *mlp, int k, const float *in,
@@ -55,7 +67,7 @@ static void layer_forward(const struct mlp *mlp, int k, const float *in,
         for (size_t o = 0; o < n_out; o++) {
             const float x = out[o] + layer->bias[o];
 
-            out[o] = x > 0 || !relu ? x : 0;
+            out[o] = layer->exp2 ? power_of(x) : x > 0 || !relu ? x : 0;
         }
 }
 
@@ -72,6 +84,8 @@ static void layer_backward(const struct mlp *mlp, int k, const float *in,
     const float *out = work->out[k];
     float *d_out = work->d_out[k];
 
+    for (size_t i = 0; layer->exp2 && i < n * n_out; i++)
+        d_out[i] *= is_limited(out[i]) ? 0 : (float)M_LN2 * out[i];
     for (size_t i = 0; i < n_relu; i++)
         d_out[i] = out[i] > 0 ? d_out[i] : 0;
     memset(grad->bias, 0, n_out * sizeof(*grad->bias));
@@ -108,6 +122,40 @@ static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
     }
 }
 
+/* Replaces the sums of embeddings of a monotone net by their logarithms. */
+static void take_logs(const struct mlp *mlp, size_t n, float *s)
+{
+    for (size_t i = 0; i < n; i++, s += mlp->layers[2].n_in)
+        for (size_t k = 0; k < mlp->shape.n_embed; k++)
+            s[k] = (log2f(1 + s[k]) - MLP_LOG_MEAN) / MLP_LOG_STD;
+}
+
+/* Multiplies the gradient of the logarithms by the derivative of the
+ * logarithms, given the logarithms s. */
+static void undo_logs(const struct mlp *mlp, size_t n, const float *s,
+                      float *d_s)
+{
+    const size_t n_in = mlp->layers[2].n_in;
+
+    for (size_t i = 0; i < n; i++, s += n_in, d_s += n_in)
+        for (size_t k = 0; k < mlp->shape.n_embed; k++)
+            d_s[k] /= (float)(M_LN2 * MLP_LOG_STD) *
+                      exp2f(s[k] * MLP_LOG_STD + MLP_LOG_MEAN);
+}
+
+void mlp_make_monotone(struct mlp *mlp)
+{
+    const struct mlp_layer *in = &mlp->layers[2], *out = &mlp->layers[3];
+
+    for (size_t o = 0; o < in->n_out; o++) {
+        float *w = in->weight + o * in->n_in;
+
+        for (size_t i = 0; i < in->n_in - MLP_FREE; i++)
+            w[i] = fabsf(w[i]);
+        out->weight[o] = fabsf(out->weight[o]);
+    }
+}
+
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
                  struct mlp_work *work)
 {
@@ -119,6 +167,8 @@ void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
     layer_forward(mlp, 0, batch->x, n_rows, work);
     layer_forward(mlp, 1, work->out[0], n_rows, work);
     sum_embeddings(batch, work, shape->n_embed, shape->n_totals);
+    if (shape->is_monotone)
+        take_logs(mlp, n, work->s);
     layer_forward(mlp, 2, work->s, n, work);
     layer_forward(mlp, 3, work->out[2], n, work);
 }
@@ -131,7 +181,8 @@ void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
 
     layer_backward(mlp, 3, work->out[2], n, work, grad, work->d_out[2]);
     layer_backward(mlp, 2, work->s, n, work, grad, work->d_s);
-
+    if (mlp->shape.is_monotone)
+        undo_logs(mlp, n, work->s, work->d_s);
     memset(work->d_out[1], 0, n_rows * n_embed * sizeof(float));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)

@@ -14,6 +14,10 @@
 /* Draws weights and biases uniformly from +-1/sqrt(inputs), as PyTorch does. */
 void mlp_randomise(struct mlp *mlp, struct rng *rng);
 
+/* Sets each weight in the head of a monotone net that has the wrong sign to 0.
+ * Hidden units with an even number are convex, the others are concave. */
+void mlp_make_monotone(struct mlp *mlp);
+
 /* A batch: samples and their tables, sorted by sample. */
 struct mlp_batch {
     size_t n_samples, n_rows; /* numbers of samples and of tables, >= 1 */

@@ -41,10 +41,11 @@ static void fill_inputs(struct process *process, const struct dataset *dataset,
 {
     const size_t n_features = dataset->features->n;
     const size_t n_totals = dataset->estimate->totals.n;
+    const size_t n_inputs = estimate_head_inputs(dataset->estimate);
     double *x = process->x + i;
 
     for (size_t k = 0; k < n_totals; k++, x += process->n_samples)
-        *x = (double)dataset->scaled_totals[i * n_totals + k];
+        *x = (double)dataset->scaled_totals[i * n_inputs + k];
     for (size_t f = 0; f < n_features; f++, x += process->n_samples)
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             *x += (double)dataset->shares[j] *

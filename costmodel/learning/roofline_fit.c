@@ -131,8 +131,11 @@ static bool take_step(const struct fit *fit, double *x, double *loss,
         for (size_t k = 0; k < n; k++)
             damped[k * n + k] *= 1 + *damping;
         solve_symmetric(damped, next, n);
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k++) {
             next[k] = x[k] + fmax(-MOST_CHANGE, fmin(MOST_CHANGE, next[k]));
+            if (k >= N_SLOWED && fit->estimate->is_monotone)
+                next[k] = fmax(next[k], 0);
+        }
         next_loss = loss_of(fit, next);
         if (next_loss < *loss) {
             memcpy(x, next, n * sizeof(*x));

@@ -16,7 +16,8 @@
  */
 
 /*
- * Fits estimate->gpu and the powers of the totals to n >= 1 devices.
+ * Fits estimate->gpu and the powers of the totals to n >= 1 devices. The powers
+ * of an estimate for a monotone net are at least 0.
  * sums[n][width] are the vectors of the devices, and ms[n] > 0 their measured
  * times. Also sets the scale of the totals. Returns the loss per sample
  * (smaller is better).

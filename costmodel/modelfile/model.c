@@ -8,13 +8,16 @@ const char *const model_kind_names[] = {
     [MODEL_ROOFLINE] = "fitted roofline",
     [MODEL_NET] = "net",
     [MODEL_ROOFLINE_NET] = "net on a fitted roofline",
+    [MODEL_MONOTONE] = "monotone net on a fitted roofline",
 };
 
 enum model_kind model_kind(const struct model *model)
 {
     if (!model->estimate.gpu.name)
         return MODEL_NET;
-    return model->mlp.n_params ? MODEL_ROOFLINE_NET : MODEL_ROOFLINE;
+    if (!model->mlp.n_params)
+        return MODEL_ROOFLINE;
+    return model->estimate.is_monotone ? MODEL_MONOTONE : MODEL_ROOFLINE_NET;
 }
 
 const char *model_kind_text(const struct model *model, struct arena *arena)
@@ -170,4 +173,46 @@ const char *choice_text(const struct model *model, struct arena *arena)
     return arena_printf(
         arena, ", judged by %" PRIu64 "-fold cross-validation on %zu samples",
         model->training.n_folds, n);
+}
+
+/* Returns the scaling of input k of a net's head: that of the logarithm of a
+ * total or, in a monotone net, that of another logarithm. */
+static void scaling_of(const struct model *model, size_t k, double *mean,
+                       double *std)
+{
+    const size_t n_embed = model->mlp.shape.n_embed;
+    const struct feature_set *totals = &model->estimate.totals;
+
+    *mean = model->mlp.shape.is_monotone ? MLP_LOG_MEAN : 0;
+    *std = model->mlp.shape.is_monotone ? MLP_LOG_STD : 1;
+    if (k >= n_embed && k < n_embed + totals->n) {
+        *mean = totals->items[k - n_embed].mean;
+        *std = totals->items[k - n_embed].std;
+    }
+}
+
+struct mlp_layer model_head_layer(const struct model *model,
+                                  struct arena *arena)
+{
+    const struct mlp_layer *from = &model->mlp.layers[2];
+    const size_t n_in = from->n_in;
+    struct mlp_layer layer = *from;
+
+    layer.weight = ARENA_NEW(arena, float, n_in * from->n_out);
+    layer.bias = ARENA_NEW(arena, float, from->n_out);
+    memcpy(layer.weight, from->weight, n_in * from->n_out * sizeof(float));
+    for (size_t o = 0; o < from->n_out; o++) {
+        double shift = (double)from->bias[o];
+
+        for (size_t k = 0; k < n_in; k++) {
+            double mean, std, w;
+
+            scaling_of(model, k, &mean, &std);
+            w = (double)from->weight[o * n_in + k] / std;
+            layer.weight[o * n_in + k] = (float)w;
+            shift -= w * mean;
+        }
+        layer.bias[o] = (float)shift;
+    }
+    return layer;
 }

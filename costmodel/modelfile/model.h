@@ -39,6 +39,7 @@ enum model_kind {
     MODEL_ROOFLINE,     /* the fitted roofline of a GPU */
     MODEL_NET,          /* a net on an estimate by rates, or on no estimate */
     MODEL_ROOFLINE_NET, /* a net on a fitted roofline */
+    MODEL_MONOTONE,     /* a monotone net on a fitted roofline */
     N_MODEL_KINDS
 };
 extern const char *const model_kind_names[];
@@ -159,6 +160,12 @@ const char *setting_text(const struct sample_setting *setting,
  * "cuda:NVIDIA H200, sm_90, fp32|fp16, sgd|rowwise_adagrad, batch 1024 to
  * 65536". */
 const char *model_setting_text(const struct model *model, struct arena *arena);
+
+/* Returns the first layer of the net's head with the scaling of its inputs
+ * folded into its weights, so that the layer takes unscaled logarithms. It
+ * lives in the arena. */
+struct mlp_layer model_head_layer(const struct model *model,
+                                  struct arena *arena);
 
 /* Returns a text such as ", judged by 10-fold cross-validation on 18 samples",
  * in the arena. The text is "" if the caller gave the kind of model. */

@@ -109,6 +109,11 @@ static int read_weights(struct model *model, const char *weights,
             return err_input(err, "%s: weight %zu is not a finite number",
                              where, i);
     }
+    if (shape.is_monotone && !mlp_is_monotone(mlp))
+        return err_input(err,
+                         "%s: says that its net is monotone, but weights of "
+                         "its head are negative",
+                         where);
     return 0;
 }
 
@@ -216,8 +221,9 @@ static void take_net(struct model *model, const struct net_file *file,
                      struct arena *arena)
 {
     const struct mlp_layer *layers = file->layers;
-    const struct mlp_shape shape = {layers[0].n_in, layers[0].n_out,
-                                    layers[1].n_out, layers[2].n_out, 0};
+    const struct mlp_shape shape = {
+        layers[0].n_in, layers[0].n_out, layers[1].n_out, layers[2].n_out, 0,
+        false};
 
     mlp_init(&model->mlp, &shape, arena);
     for (int k = 0; k < MLP_LAYERS; k++) {

@@ -10,7 +10,7 @@
  *
  *     offset    bytes
  *          0        8   89 4E 53 48 41 52 44 0A ("\x89NSHARD\n")
- *          8        4   format version, 3
+ *          8        4   format version, 4
  *         12        4   H, length of the header
  *         16        8   N, number of weights
  *         24        H   header: one JSON object, padded with blanks so that
@@ -29,10 +29,10 @@
  * - the communication curves, and the physical floor.
  *
  * A file of version 1 has one setting and no estimate. A file of version 2 has
- * a net and no roofline.
+ * a net and no roofline. A file of version 3 has no monotone net.
  */
 
-#define MODEL_VERSION 3
+#define MODEL_VERSION 4
 #define MODEL_OLDEST_VERSION 1
 #define MODEL_MAX_HEADER (1u << 20)
 /* Writes the bytes of the whole file, in the arena, and sets model->hash. Equal

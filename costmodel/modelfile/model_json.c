@@ -116,6 +116,7 @@ static const struct place_field shape_fields[] = {
     {"hidden", SHAPE(n_hidden), true, 1, FAST_MLP_MAX_WIDTH, NULL},
     {"embed", SHAPE(n_embed), true, 1, MODEL_MAX_EMBED, NULL},
     {"head", SHAPE(n_head), true, 1, FAST_MLP_MAX_WIDTH, NULL},
+    {"monotone", SHAPE(is_monotone), false, 0, 0, NULL},
 };
 
 #define TRAINING(member) MEMBER_OF(struct model_training, member)
@@ -510,10 +511,14 @@ static int read_shape(struct model *model, const struct json_place *root,
     if (model->estimate.gpu.name && !place_has(root, "shape"))
         return 0;
     shape->n_features = model->features.n;
-    shape->n_totals = model->estimate.totals.n;
-    if (place_object(&place, root, "shape", err))
+    if (place_object(&place, root, "shape", err) ||
+        PLACE_FIELDS(shape, &place, shape_fields, err))
         return -1;
-    return PLACE_FIELDS(shape, &place, shape_fields, err);
+    if (shape->is_monotone && !model->estimate.gpu.name)
+        return place_error(&place, err, "a monotone net needs a roofline");
+    model->estimate.is_monotone = shape->is_monotone;
+    shape->n_totals = estimate_head_inputs(&model->estimate);
+    return 0;
 }
 
 int model_from_json(struct model *model, const json_t *json, const char *where,

@@ -3,7 +3,8 @@
  * A trained model as an oracle. The vector of a shard has these lanes, in
  * order:
  *
- * - the outputs of the table MLP, weighted by the estimated time of the shard;
+ * - the outputs of the table MLP, weighted by the estimated time of the shard
+ *   (if there is no estimate, by 1);
  * - the contributions of the shard to the totals and lanes of the estimate;
  * - the physical floor in ms;
  * - extra time of the update, if no training sample had the optimizer;
@@ -39,6 +40,7 @@
 #include <string.h>
 
 #define CHUNK 16 /* rows converted and evaluated at a time */
+#define US_PER_MS 1000
 
 struct learned {
     struct comm_oracle priced;
@@ -46,7 +48,8 @@ struct learned {
     struct fast_mlp table, head;
     /* [n_tables]: training range that is used to price each table. */
     struct model_range *ranges;
-    double batch; /* batch that the net is evaluated at */
+    double batch;   /* batch that the net is evaluated at */
+    bool has_state; /* true if an optimizer in `ranges` has a state */
     /* [n_tables]: reuse of rows at the net's batch. */
     struct table_use *as_trained;
     /* [n_tables]: reuse of rows at the problem's batch. */
@@ -111,10 +114,10 @@ static void fill_features(const struct learned *learned,
 
     fill_input(&input, learned, shard, &learned->as_trained[shard->table],
                learned->batch_ratio);
-    estimate_fill(&model->estimate, &input, adds);
+    estimate_describe(&model->estimate, &model->features, &input, features,
+                      adds);
     if (!learned->n_embed)
         return;
-    feature_set_fill(&model->features, &input, features);
     for (unsigned f = 0; f < model->features.n; f++)
         out[f] = (float)((features[f] - pos[f].mean) / pos[f].std);
 }
@@ -179,7 +182,10 @@ static void learned_embed(const struct oracle *oracle,
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
             const double weight =
-                n_embed ? estimate_added_ms(estimate, out + n_embed) : 0;
+                n_embed ? estimate_weight(
+                              estimate,
+                              estimate_added_ms(estimate, out + n_embed), 1)
+                        : 0;
 
             for (uint32_t k = 0; k < n_embed; k++)
                 out[k] = weight * (double)embedded[i * n_embed + k];
@@ -189,20 +195,26 @@ static void learned_embed(const struct oracle *oracle,
 }
 
 /* Fills the input of the net's head from the sums of a device, if there is a
- * head. The input consists of the embeddings, weighted by their share of the
- * estimate, and the totals. Returns the unit of the head's answer, in ms. */
+ * head (costmodel/formulas/estimate.h). Returns the estimate in ms. */
 static double fill_head(const struct learned *learned, const double *sums,
                         float *in)
 {
     const uint32_t n_embed = learned->n_embed;
-    const double unit_ms =
-        estimate_ms(&learned->model.estimate, sums + n_embed);
-    const double scale = 1 / unit_ms;
+    const struct estimate *estimate = &learned->model.estimate;
+    const double unit_ms = estimate_ms(estimate, sums + n_embed);
+    const double scale = estimate->is_monotone ? 1 : 1 / unit_ms;
 
     for (uint32_t k = 0; k < n_embed; k++)
         in[k] = (float)(sums[k] * scale);
-    for (uint32_t k = n_embed; k < learned->head.n_in; k++)
+    for (uint32_t k = n_embed; k < n_embed + estimate->totals.n; k++)
         in[k] = (float)sums[k];
+    if (estimate->is_monotone && n_embed) {
+        float *last = in + learned->head.n_in - HEAD_CONTEXT;
+
+        last[HEAD_ESTIMATE] = (float)(US_PER_MS * unit_ms);
+        last[HEAD_BATCH] = (float)learned->batch;
+        last[HEAD_STATE] = learned->has_state ? 1 : 0;
+    }
     return unit_ms;
 }
 
@@ -212,7 +224,7 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
     const struct learned *learned = (const void *)oracle;
     const uint32_t n_in = learned->head.n_in, width = oracle->width;
     const uint32_t n_embed = learned->n_embed;
-    float in[CHUNK * (MODEL_MAX_EMBED + MAX_TOTALS)], out[CHUNK];
+    float in[CHUNK * (MODEL_MAX_EMBED + MAX_TOTALS + HEAD_CONTEXT)], out[CHUNK];
     double unit_ms[CHUNK];
 
     for (size_t begin = 0, m; begin < n; begin += m) {
@@ -225,9 +237,9 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             const double *lanes = sums + learned->n_sums;
             const double *job = lanes + LANE_JOB;
             const double ratio =
-                n_embed
-                    ? estimate_bound(&learned->model.estimate, (double)out[i])
-                    : 1;
+                n_embed ? estimate_ratio(&learned->model.estimate,
+                                         (double)out[i], unit_ms[i])
+                        : 1;
             double ms =
                 ratio * unit_ms[i] * learned->batch_ratio + lanes[LANE_UPDATE];
 
@@ -401,6 +413,23 @@ static unsigned distance(const struct model_range *range,
     return sum;
 }
 
+/* Widens a range to the batches of all precisions with its optimizer. For a
+ * monotone net the precision is only a number of bytes. */
+static void join_precisions(struct model_range *range,
+                            const struct range_list *all)
+{
+    for (size_t r = 0; r < all->n; r++) {
+        const struct model_range *other = &all->items[r];
+
+        if (other->optimizer != range->optimizer)
+            continue;
+        range->batch_min =
+            (uint32_t)min_u64(range->batch_min, other->batch_min);
+        range->batch_max =
+            (uint32_t)max_u64(range->batch_max, other->batch_max);
+    }
+}
+
 /* Chooses the training range for each table, and a batch that is inside all
  * these ranges or near them. A model without a net prices every table with its
  * own precision and optimizer. Returns true if all tables are inside the
@@ -429,51 +458,28 @@ static bool choose_ranges(struct learned *learned,
                 distance(best, table))
                 best = &model->ranges.items[r];
         learned->ranges[i] = *best;
-        least = fmax(least, best->batch_min);
-        most = fmin(most, best->batch_max);
+        if (model->estimate.is_monotone)
+            join_precisions(&learned->ranges[i], &model->ranges);
+        learned->has_state |= best->optimizer != OPTIMIZER_SGD;
+        least = fmax(least, learned->ranges[i].batch_min);
+        most = fmin(most, learned->ranges[i].batch_max);
     }
     learned->batch = clamp((double)problem->batch, least, most);
     learned->batch_ratio = (double)problem->batch / learned->batch;
     return is_trained;
 }
 
-/* Returns the net's third layer with the scaling of the totals folded into its
- * weights, so that the layer takes unscaled logarithms of the totals. */
-static struct mlp_layer fold_scaling(const struct model *model,
-                                     struct arena *arena)
-{
-    const struct mlp_layer *from = &model->mlp.layers[2];
-    const struct feature *totals = model->estimate.totals.items;
-    const size_t n_embed = model->mlp.shape.n_embed, n_in = from->n_in;
-    struct mlp_layer layer = *from;
-
-    layer.weight = ARENA_NEW(arena, float, n_in * from->n_out);
-    layer.bias = ARENA_NEW(arena, float, from->n_out);
-    memcpy(layer.weight, from->weight, n_in * from->n_out * sizeof(float));
-    for (size_t o = 0; o < from->n_out; o++) {
-        double shift = (double)from->bias[o];
-
-        for (size_t k = n_embed; k < n_in; k++) {
-            const struct feature *total = &totals[k - n_embed];
-            const double w = (double)from->weight[o * n_in + k] / total->std;
-
-            layer.weight[o * n_in + k] = (float)w;
-            shift -= w * total->mean;
-        }
-        layer.bias[o] = (float)shift;
-    }
-    return layer;
-}
-
 static void build_nets(struct learned *learned, struct arena *arena)
 {
     const struct mlp *mlp = &learned->model.mlp;
-    const struct mlp_layer head[] = {fold_scaling(&learned->model, arena),
+    const struct mlp_layer head[] = {model_head_layer(&learned->model, arena),
                                      mlp->layers[3]};
 
     fast_mlp_init(&learned->table, mlp->layers, 2, cpu_isa_best(), arena);
     fast_mlp_init(&learned->head, head, 2, cpu_isa_best(), arena);
-    learned->head.n_logs = mlp->shape.n_totals;
+    learned->head.n_logs = mlp->shape.is_monotone
+                               ? learned->head.n_in
+                               : learned->model.estimate.totals.n;
     learned->n_embed = mlp->shape.n_embed;
 }
 

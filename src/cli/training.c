@@ -21,9 +21,9 @@ const struct option_spec training_options[] = {
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
      "stop after this many seconds with the best model so far; 0: no limit"},
     {"kind", 0, OPTION_CHOICE, "KIND", "best", 0, 0,
-     "best|roofline|net|roofline-net",
-     "a fitted roofline, a net, a net on a fitted roofline, or the best of "
-     "them by cross-validation"},
+     "best|roofline|net|roofline-net|monotone",
+     "a fitted roofline, a net, a net on a fitted roofline, the best of them "
+     "by cross-validation, or a monotone net on a fitted roofline"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of the initial weights and of the shuffling"},
     {"force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,

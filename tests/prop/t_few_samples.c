@@ -109,7 +109,7 @@ static double regret(const struct model *chosen, double mape,
 {
     double best = mape;
 
-    for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
+    for (int kind = 0; kind < MODEL_MONOTONE; kind++) {
         struct train_options options;
         struct model model;
         struct err err = {0};

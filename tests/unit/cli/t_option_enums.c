@@ -21,7 +21,8 @@ static const char *const row_cuts[] = {
     [ROW_CUT_ANY] = "any", [ROW_CUT_RANKS] = "ranks"};
 static const char *const kinds[] = {"best", [MODEL_ROOFLINE + 1] = "roofline",
                                     [MODEL_NET + 1] = "net",
-                                    [MODEL_ROOFLINE_NET + 1] = "roofline-net"};
+                                    [MODEL_ROOFLINE_NET + 1] = "roofline-net",
+                                    [MODEL_MONOTONE + 1] = "monotone"};
 static const char *const devices[] = {
     [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda"};
 

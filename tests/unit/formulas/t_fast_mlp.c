@@ -11,16 +11,19 @@ struct net_case {
     const char *name;
     uint32_t n_layers;
     uint32_t widths[FAST_MLP_MAX_LAYERS + 1];
+    bool exp2;
 };
 
 static const struct net_case cases[] = {
-    {"table net 20-128-32", 2, {20, 128, 32}},
-    {"head 32-64-1", 2, {32, 64, 1}},
-    {"comm net 16-128-64-32-16-8", 5, {16, 128, 64, 32, 16, 8}},
-    {"one by one", 1, {1, 1}},
-    {"odd widths 7-33-5-3", 3, {7, 33, 5, 3}},
-    {"most inputs", 2, {1024, 33, 2}},
-    {"widest", 2, {9, 1024, 2}},
+    {"table net 20-128-32", 2, {20, 128, 32}, false},
+    {"head 32-64-1", 2, {32, 64, 1}, false},
+    {"comm net 16-128-64-32-16-8", 5, {16, 128, 64, 32, 16, 8}, false},
+    {"one by one", 1, {1, 1}, false},
+    {"odd widths 7-33-5-3", 3, {7, 33, 5, 3}, false},
+    {"most inputs", 2, {1024, 33, 2}, false},
+    {"widest", 2, {9, 1024, 2}, false},
+    {"powers of 2", 2, {48, 64, 1}, true},
+    {"sums of powers", 1, {31, 32}, true},
 };
 
 static float *random_floats(struct rng *rng, size_t n, double scale,
@@ -49,6 +52,8 @@ static void eval_double(const struct net_case *c,
                 y[o] += (double)layers[k].weight[o * layers[k].n_in + i] * x[i];
             if (layers[k].relu && y[o] < 0)
                 y[o] = 0;
+            if (layers[k].exp2)
+                y[o] = exp2(y[o]);
         }
         memcpy(x, y, sizeof(x));
     }
@@ -108,7 +113,8 @@ static void test_case(const struct net_case *c, uint64_t seed)
             random_floats(&rng, (size_t)layers[k].n_in * layers[k].n_out,
                           1 / sqrt(c->widths[k]), 0, &arena);
         layers[k].bias = random_floats(&rng, layers[k].n_out, 0.5, 0, &arena);
-        layers[k].relu = k + 1 < c->n_layers;
+        layers[k].relu = k + 1 < c->n_layers && !c->exp2;
+        layers[k].exp2 = c->exp2 && layers[k].n_out > FAST_MLP_NARROW;
     }
     in = random_floats(&rng, (size_t)MAX_ROWS * c->widths[0], 4, 0, &arena);
     out_size = sizeof(float) * MAX_ROWS * c->widths[c->n_layers];

@@ -25,15 +25,19 @@ struct fixture {
 };
 
 /* Sets up the published net, or one with a weighted sum and additional
- * totals. */
-static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
+ * totals, which may be monotone. */
+static void set_up(struct fixture *f, uint64_t seed, bool has_totals,
+                   bool is_monotone)
 {
-    const struct mlp_shape shape = {5, 9, 4, 6, has_totals ? N_TOTALS : 0};
+    const struct mlp_shape shape = {
+        5, 9, 4, 6, has_totals ? N_TOTALS : 0, is_monotone};
     struct rng rng;
 
     rng_init(&rng, seed, 0);
     mlp_init(&f->mlp, &shape, &f->arena);
     mlp_randomise(&f->mlp, &rng);
+    if (is_monotone)
+        mlp_make_monotone(&f->mlp);
     f->x = ARENA_NEW(&f->arena, float, N_ROWS *shape.n_features);
     for (size_t i = 0; i < N_ROWS * shape.n_features; i++)
         f->x[i] = (float)rng_normal(&rng);
@@ -45,15 +49,19 @@ static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
         N_SAMPLES, N_ROWS, f->x, first, has_totals ? weights : ones, f->totals};
 }
 
+enum form { LINEAR, RELU, EXP2 };
+
 static void layer(double *out, const double *in, const double *weight,
-                  const double *bias, size_t n_out, size_t n_in, int relu)
+                  const double *bias, size_t n_out, size_t n_in, enum form form)
 {
     for (size_t o = 0; o < n_out; o++) {
         out[o] = bias[o];
         for (size_t i = 0; i < n_in; i++)
             out[o] += weight[o * n_in + i] * in[i];
-        if (relu && out[o] < 0)
+        if (form == RELU && out[o] < 0)
             out[o] = 0;
+        if (form == EXP2)
+            out[o] = exp2(out[o]);
     }
 }
 
@@ -62,6 +70,7 @@ static void layer(double *out, const double *in, const double *weight,
 static void forward(const struct fixture *f, const double *params, double *y)
 {
     const struct mlp_shape *s = &f->mlp.shape;
+    const enum form form = s->is_monotone ? EXP2 : RELU;
     const double *w1 = params, *b1 = w1 + s->n_hidden * s->n_features;
     const double *w2 = b1 + s->n_hidden, *b2 = w2 + s->n_embed * s->n_hidden;
     const size_t n_in = s->n_embed + s->n_totals;
@@ -76,15 +85,17 @@ static void forward(const struct fixture *f, const double *params, double *y)
 
             for (size_t k = 0; k < s->n_features; k++)
                 in[k] = (double)f->x[j * s->n_features + k];
-            layer(h, in, w1, b1, s->n_hidden, s->n_features, 1);
-            layer(e, h, w2, b2, s->n_embed, s->n_hidden, 1);
+            layer(h, in, w1, b1, s->n_hidden, s->n_features, RELU);
+            layer(e, h, w2, b2, s->n_embed, s->n_hidden, form);
             for (size_t k = 0; k < s->n_embed; k++)
                 sum[k] += (double)f->batch.weight[j] * e[k];
         }
+        for (size_t k = 0; s->is_monotone && k < s->n_embed; k++)
+            sum[k] = (log2(1 + sum[k]) - MLP_LOG_MEAN) / MLP_LOG_STD;
         for (size_t k = 0; k < s->n_totals; k++)
             sum[s->n_embed + k] = (double)f->totals[i * s->n_totals + k];
-        layer(h, sum, w3, b3, s->n_head, n_in, 1);
-        layer(&y[i], h, w4, b4, 1, s->n_head, 0);
+        layer(h, sum, w3, b3, s->n_head, n_in, form);
+        layer(&y[i], h, w4, b4, 1, s->n_head, LINEAR);
     }
 }
 
@@ -98,7 +109,7 @@ static double loss(const struct fixture *f, const double *params)
     return sum;
 }
 
-static void test_gradients(uint64_t seed, bool has_totals)
+static void test_gradients(uint64_t seed, bool has_totals, bool is_monotone)
 {
     static const char *const layers[] = {"w1", "b1", "w2", "b2",
                                          "w3", "b3", "w4", "b4"};
@@ -108,7 +119,7 @@ static void test_gradients(uint64_t seed, bool has_totals)
     double want[N_SAMPLES], *params;
     const float *begins[9] = {NULL};
 
-    set_up(&f, seed, has_totals);
+    set_up(&f, seed, has_totals, is_monotone);
     mlp_init(&grad, &f.mlp.shape, &f.arena);
     mlp_work_init(&work, &f.mlp, N_ROWS, N_SAMPLES, &f.arena);
     mlp_forward(&f.mlp, &f.batch, &work);
@@ -147,6 +158,34 @@ static void test_gradients(uint64_t seed, bool has_totals)
            "gradient of %s: off by %.1e at most, largest %.2f", layers[k],
            worst, largest);
     }
+    arena_release(&f.arena);
+}
+
+/* A monotone net never predicts less if an embedding or one of the totals
+ * before the last MLP_FREE is larger. */
+static void test_monotone(uint64_t seed)
+{
+    struct fixture f = {0};
+    double before[N_SAMPLES], after[N_SAMPLES], *params;
+    size_t n_worse = 0, n_better = 0;
+
+    set_up(&f, seed, true, true);
+    params = ARENA_NEW(&f.arena, double, f.mlp.n_params);
+    for (size_t i = 0; i < f.mlp.n_params; i++)
+        params[i] = (double)f.mlp.params[i];
+    forward(&f, params, before);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        f.totals[i * N_TOTALS] += 1;
+    forward(&f, params, after);
+    for (size_t i = 0; i < N_SAMPLES; i++) {
+        n_worse += after[i] < before[i];
+        n_better += after[i] > before[i];
+    }
+    weights[0] *= 2;
+    forward(&f, params, before);
+    weights[0] /= 2;
+    ok(!n_worse && n_better == N_SAMPLES && before[0] > after[0],
+       "a larger total and a heavier table raise the output");
     arena_release(&f.arena);
 }
 
@@ -225,8 +264,10 @@ int main(void)
 
     ok(!gemm_init(&err), "OpenBLAS is there: %s", err.msg);
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        test_gradients(seed, false);
-        test_gradients(seed, true);
+        test_gradients(seed, false, false);
+        test_gradients(seed, true, false);
+        test_gradients(seed, true, true);
+        test_monotone(seed);
     }
     test_gemm();
     test_adam();

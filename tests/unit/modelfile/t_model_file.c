@@ -16,7 +16,7 @@
 
 static void small_model(struct model *model, struct arena *arena)
 {
-    static const struct mlp_shape shape = {3, 4, 2, 3, 2};
+    static const struct mlp_shape shape = {3, 4, 2, 3, 2, false};
     struct rng rng;
 
     *model = (struct model){
@@ -474,9 +474,9 @@ static void test_broken_frames(void)
     refuses(copy, len + 1, "too long", &arena);
     refuses(copy, len - 1, "truncated", &arena);
     refuses(copy, 20, "truncated to 20 bytes", &arena);
-    copy[8] = 4;
+    copy[8] = MODEL_VERSION + 1;
     refuses(copy, len,
-            "was written in model format 4, this program reads 1 to 3", &arena);
+            "was written in model format 5, this program reads 1 to 4", &arena);
     memcpy(copy, data, len);
     memset(copy + 16, 0xff, 8);
     refuses(copy, len, "impossible sizes", &arena);
@@ -531,8 +531,36 @@ static void test_print(void)
     arena_release(&arena);
 }
 
+/* A model may claim to be monotone only if its weights have the right signs. */
+static void test_monotone(void)
+{
+    const char *folder = getenv("NEUROSHARD_DATA"), *data;
+    struct arena arena = {0};
+    struct model model;
+    struct err err = {0};
+    size_t len;
+
+    if (!ok(!model_load(&model,
+                        arena_printf(&arena, "%s/models/h100.nsm",
+                                     folder ? folder : "data"),
+                        &arena, &err),
+            "a shipped model %s", err.msg))
+        return;
+    is_i64(model_kind(&model), MODEL_MONOTONE, "which is monotone");
+    model.mlp.layers[2].weight[1] = -1e-3F;
+    model_to_bytes(&model, &data, &len, &arena);
+    refuses(data, len, "weights of its head are negative", &arena);
+    model.mlp.layers[2].weight[1] = 0;
+    model.mlp.layers[2].weight[model.mlp.layers[2].n_in - 1] = -1;
+    model_to_bytes(&model, &data, &len, &arena);
+    ok(!model_parse(&model, data, len, "m.nsm", &arena, &err),
+       "but those of what all tables share may be negative %s", err.msg);
+    arena_release(&arena);
+}
+
 int main(void)
 {
+    test_monotone();
     test_round_trip();
     test_version_1();
     test_ranges();
