@@ -49,7 +49,8 @@ static inline int added_ms(double *ms, const struct sample *sample,
                            const char *cost, struct arena *arena,
                            struct err *err)
 {
-    const char *gpu = strchr(cost, ':') + 1;
+    const char *folder = strrchr(cost, '/');
+    const char *gpu = (folder ? folder : strchr(cost, ':')) + 1;
     const double batch = sample->setting->batch;
     const struct gpu_spec *spec;
     struct id_rates ids;

@@ -3,6 +3,7 @@
 #define NEUROSHARD_COSTMODEL_FORMULAS_GPU_SPEC_H
 
 #include "costmodel/formulas/comm_model.h"
+#include "costmodel/formulas/interval.h"
 
 /* Figures of a GPU (or of a CPU host) for which plans can be made.
  * costmodel/modelfile/gpu_file.h reads them from a file. Bandwidths are in 10^9
@@ -39,6 +40,9 @@ struct gpu_spec {
     /* Error of the lookup times that the roofline predicts from these
      * figures. */
     struct cost_error lookup_error;
+    /* The same for each class of devices (interval_classes), as a fraction; 0:
+     * the error of the class is lookup_error. */
+    double class_error_frac[MAX_INTERVALS];
 };
 
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec);

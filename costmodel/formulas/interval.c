@@ -13,20 +13,31 @@ void device_load_add(struct device_load *load,
     load->n_lookups += table->n_lookups;
     load->batch = fmax(load->batch, table->batch);
     load->n_columns = fmax(load->n_columns, table->dim);
+    load->n_sparse += table->n_lookups < table->n_outputs;
 }
 
-const char *const interval_classes[MAX_INTERVALS] = {
-    INTERVAL_ALL,    "few look-ups", "light loads", "few tables",
-    "small batches", "wide rows",    "usual"};
+const char *const interval_classes[MAX_INTERVALS + 1] = {
+    INTERVAL_ALL,  "few look-ups",  "light loads", "few tables",
+    "sparse bags", "small batches", "wide rows",   "usual"};
 
 const char *interval_class(const struct device_load *load)
 {
-    return interval_classes[load->n_lookups < 1e4   ? 1
-                            : load->n_lookups < 1e5 ? 2
-                            : load->n_tables < 5    ? 3
-                            : load->batch < 16384   ? 4
-                            : load->n_columns > 128 ? 5
-                                                    : 6];
+    return interval_classes[load->n_lookups < 1e4                 ? 1
+                            : load->n_lookups < 1e5               ? 2
+                            : load->n_tables < 5                  ? 3
+                            : 2 * load->n_sparse > load->n_tables ? 4
+                            : load->batch < 16384                 ? 5
+                            : load->n_columns > 128               ? 6
+                                                                  : 7];
+}
+
+size_t interval_class_idx(const char *class)
+{
+    size_t idx = MAX_INTERVALS - 1;
+
+    while (idx > 0 && strcmp(interval_classes[idx], class) != 0)
+        idx--;
+    return idx;
 }
 
 const char *interval_class_of(const struct sample *sample)

@@ -18,6 +18,7 @@
  * is added. */
 struct device_load {
     double n_tables, n_lookups, batch, n_columns;
+    double n_sparse; /* tables with less than one lookup a bag */
 };
 void device_load_add(struct device_load *load,
                      const struct feature_input *table);
@@ -29,6 +30,7 @@ void device_load_add(struct device_load *load,
  *   few look-ups    below 10,000 lookups a batch
  *   light loads     below 100,000 lookups a batch
  *   few tables      below 5 tables
+ *   sparse bags     most tables have less than one lookup a bag
  *   small batches   below 16,384 samples
  *   wide rows       a table of more than 128 columns
  *   usual           all others
@@ -42,10 +44,13 @@ void device_load_add(struct device_load *load,
  */
 const char *interval_class(const struct device_load *load);
 #define INTERVAL_ALL "all"
-#define MAX_INTERVALS 7
-/* Names of all classes; the first name is INTERVAL_ALL. */
-extern const char *const interval_classes[MAX_INTERVALS];
+#define MAX_INTERVALS 8
+/* Names of all classes, NULL-terminated; the first name is INTERVAL_ALL. */
+extern const char *const interval_classes[MAX_INTERVALS + 1];
 const char *interval_class_of(const struct sample *sample);
+/* Returns the index of a class in interval_classes; 0 if there is no such
+ * class. */
+size_t interval_class_idx(const char *class);
 
 #define INTERVAL_MAX_ERROR 1e6 /* larger errors are clipped to this */
 struct interval {

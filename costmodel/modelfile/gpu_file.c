@@ -36,6 +36,8 @@ static const struct place_field members[] = {
     {"sheet_gbps", GPU(sheet_gbps), false, 1, 1e5, NULL},
     {"lookup_error_frac", GPU(lookup_error.frac), false, 1e-3, 100, NULL},
 };
+/* Object with a figure for each class of devices. */
+#define CLASS_ERRORS "class_error_frac"
 #define N_MEMBERS (sizeof(members) / sizeof(*members))
 
 /* Source of a figure in a GPU file. Sources are for human readers. They are
@@ -87,13 +89,42 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
     return 0;
 }
 
+/* Reads the errors by class. A class that the object lacks keeps 0. */
+static int read_class_errors(struct gpu_spec *spec,
+                             const struct json_place *place, struct err *err)
+{
+    struct json_place object;
+
+    if (!place_has(place, CLASS_ERRORS))
+        return 0;
+    if (place_object(&object, place, CLASS_ERRORS, err) ||
+        place_check_keys(&object, interval_classes + 1, err))
+        return -1;
+    for (size_t c = 1; c < MAX_INTERVALS; c++) {
+        const struct place_field member = {
+            interval_classes[c],
+            MEMBER_REAL,
+            offsetof(struct gpu_spec, class_error_frac) + c * sizeof(double),
+            false,
+            1e-3,
+            100,
+            NULL};
+
+        if (place_has(&object, member.key) &&
+            read_figure(spec, &object, &member, err))
+            return -1;
+    }
+    return 0;
+}
+
 static int read_members(struct gpu_spec *spec, const struct json_place *place,
                         struct err *err)
 {
-    const char *known[N_MEMBERS + 1] = {0};
+    const char *known[N_MEMBERS + 2] = {0};
 
     for (size_t m = 0; m < N_MEMBERS; m++)
         known[m] = members[m].key;
+    known[N_MEMBERS] = CLASS_ERRORS;
     if (place_check_keys(place, known, err))
         return -1;
     for (const struct place_field *m = members; m < members + N_MEMBERS; m++)
@@ -102,7 +133,7 @@ static int read_members(struct gpu_spec *spec, const struct json_place *place,
                  ? place_fields(spec, place, m, 1, err)
                  : read_figure(spec, place, m, err)))
             return -1;
-    return 0;
+    return read_class_errors(spec, place, err);
 }
 
 int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,

@@ -12,15 +12,16 @@ static double exp2m1(double x)
     return exp2(x) - 1;
 }
 
-/* Quantities that have a training range. Three describe each piece, two
+/* Quantities that have a training range. Four describe each piece, two
  * describe each device, and the last is the batch. */
-enum { OF_PIECE, OF_GPU = 3, BATCH = 5, N_KNOWN };
+enum { OF_PIECE, OF_GPU = 4, BATCH = 6, N_KNOWN };
 static const struct {
     const char *feature, *name;
     double (*value)(double x); /* converts the stored feature to the quantity */
 } known[N_KNOWN] = {{"log2_dim", "columns", exp2},
                     {"log1p_rows", "rows", expm1},
                     {"log1p_lookups", "look-ups", expm1},
+                    {"log1p_pooling", "look-ups a bag", expm1},
                     {"tables", "tables of a GPU", exp2m1},
                     {"lookups", "look-ups of a GPU", exp2m1},
                     {"", "batch", NULL}};
@@ -120,7 +121,7 @@ size_t extrapolation_judge(const struct model *model,
     for (size_t i = 0; i < n; i++) {
         const char *table = problem->tables[shards[i].table].name;
         const double values[] = {inputs[i].dim, inputs[i].n_rows,
-                                 inputs[i].n_lookups};
+                                 inputs[i].n_lookups, inputs[i].pooling_factor};
         const uint32_t r = shards[i].device;
 
         if (shard_is_replica(shards[i].kind))

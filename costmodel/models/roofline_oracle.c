@@ -43,11 +43,47 @@ static void compute(const struct oracle *oracle, const double *sums, size_t n,
             device_ms(priced, sums + i * ROOFLINE_LANES, &forward_ms);
 }
 
+/* Takes the error of the class of the slowest device. */
+static size_t judge(const struct oracle *oracle, const struct shard *shards,
+                    size_t n, const double *compute_ms,
+                    struct cost_error *error, struct cost_outside **outside,
+                    struct arena *arena)
+{
+    const struct roofline *roofline = (const void *)oracle;
+    const struct problem *problem = oracle->problem;
+    struct device_load load = {0};
+    uint32_t slowest = 0;
+    size_t class;
+
+    *outside = NULL;
+    for (uint32_t r = 1; r < problem->cluster.n_devices; r++)
+        if (compute_ms[r] > compute_ms[slowest])
+            slowest = r;
+    for (size_t i = 0; i < n; i++) {
+        struct feature_input input;
+
+        if (shards[i].device != slowest || shard_is_replica(shards[i].kind))
+            continue;
+        feature_input_of_shard(&input, problem, &shards[i],
+                               &roofline->reuse[shards[i].table],
+                               (double)problem->batch);
+        device_load_add(&load, &input);
+    }
+    class = interval_class_idx(interval_class(&load));
+    if (error->frac > 0 && roofline->spec->class_error_frac[class] > 0) {
+        error->frac = roofline->spec->class_error_frac[class];
+        error->ground = arena_printf(arena, "%s (%s)", error->ground,
+                                     interval_classes[class]);
+    }
+    return 0;
+}
+
 struct oracle *roofline_oracle(const struct gpu_spec *spec,
                                const struct problem *problem,
                                struct arena *arena)
 {
-    static const struct oracle_ops ops = {.embed = embed, .compute = compute};
+    static const struct oracle_ops ops = {
+        .embed = embed, .compute = compute, .judge = judge};
     struct roofline *roofline = ARENA_NEW(arena, struct roofline, 1);
 
     roofline->spec = spec;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/stats.h"
+#include "costmodel/formulas/interval.h"
 #include "tests/price_sample.h"
 
 #include <inttypes.h>
@@ -16,7 +17,9 @@
  * LIST is the name of a case list as `bench` prints it. For each of its
  * samples, in the order of its cases, there is one line with the phases and the
  * prediction of COST (roofline:cpu) for the whole step. Without LIST only the
- * summary is printed: the errors over all samples.
+ * summary is printed: the errors over all samples, and for each class of
+ * devices the error that nine in ten samples do not exceed (costmodel/formulas/
+ * interval.h).
  */
 
 #define SHIPPED_DB "data/measurements/cpu-amd-epyc-2t.db"
@@ -47,10 +50,33 @@ static void print_case(const struct sample *sample, double predicted_ms)
            sample->flags & SAMPLE_THROTTLED ? " disturbed" : "");
 }
 
+static void print_classes(const struct sample *const *samples, const double *ms,
+                          const double *predicted, size_t n)
+{
+    const struct interval_list intervals =
+        intervals_make("samples", samples, ms, predicted, n, 1);
+
+    printf("%-16s %7s %10s %9s\n", "class", "n", "error %", "inside %");
+    for (size_t c = 0; c < intervals.n; c++) {
+        const struct interval *interval = &intervals.items[c];
+        size_t n_within = 0;
+
+        for (size_t i = 0; i < n; i++)
+            n_within +=
+                (!c || interval_class_of(samples[i]) == interval->class) &&
+                interval_error(ms[i], predicted[i]) <= interval->error_frac;
+        printf("%-16s %7" PRIu64 " %10.1f %9.1f\n", interval->class,
+               interval->n, 100 * interval->error_frac,
+               100 * (double)n_within / (double)interval->n);
+    }
+}
+
 static int print_all(struct figures *figures, const char *db,
                      struct arena *arena, struct err *err)
 {
     struct sample *samples = NULL;
+    const struct sample **undisturbed;
+    double *measured, *predicted;
     size_t n = 0;
 
     if (read_samples(&samples, &n, db, arena, err))
@@ -60,6 +86,9 @@ static int print_all(struct figures *figures, const char *db,
                "unique  forward  lineari     sort   update backward    total "
                "   model ratio\n");
     figures->errors = mem_alloc(n + 1, sizeof(double));
+    undisturbed = ARENA_NEW(arena, const struct sample *, n);
+    measured = ARENA_NEW(arena, double, n);
+    predicted = ARENA_NEW(arena, double, n);
     for (size_t i = 0; i < n; i++) {
         struct arena_mark mark = arena_mark(arena);
         double ms;
@@ -68,9 +97,13 @@ static int print_all(struct figures *figures, const char *db,
             return -1;
         if (samples[i].seed == figures->list && samples[i].kind == SAMPLE_FUSED)
             print_case(&samples[i], ms);
-        if (!(samples[i].flags & SAMPLE_THROTTLED))
+        if (!(samples[i].flags & SAMPLE_THROTTLED)) {
+            undisturbed[figures->n] = &samples[i];
+            measured[figures->n] = samples[i].total.median_ms;
+            predicted[figures->n] = ms;
             figures->errors[figures->n++] =
                 fabs(ms / samples[i].total.median_ms - 1);
+        }
         arena_rewind(arena, mark);
     }
     printf("%s against %zu samples of %s: median error %.1f %%, mean %.1f %%, "
@@ -79,6 +112,7 @@ static int print_all(struct figures *figures, const char *db,
            100 * stats_median(figures->errors, figures->n),
            100 * stats_mean(figures->errors, figures->n),
            100 * stats_quantile(figures->errors, figures->n, 0.9));
+    print_classes(undisturbed, measured, predicted, figures->n);
     return 0;
 }
 

@@ -12,8 +12,13 @@
 #define N_GPUS 4u /* number of GPUs of the published nets */
 #define N_TABLES 4u
 
+/* Rounds of each check. A pipeline matters on a CPU only for some lengths of
+ * the dense part, since overlap costs there as much as it hides. */
+#define N_ROUNDS 2
+
 /* Sets an option to the first or the second of two values. */
-static void set(struct problem *problem, unsigned option, bool second)
+static void set(struct problem *problem, unsigned option, bool second,
+                unsigned round)
 {
     struct cluster *cluster = &problem->cluster;
     struct job *job = &problem->job;
@@ -34,7 +39,7 @@ static void set(struct problem *problem, unsigned option, bool second)
         break;
     case HEED_PIPELINE:
         job->pipeline = second ? PIPELINE_NONE : PIPELINE_SEMISYNC;
-        job->dense_ms[0] = job->dense_ms[1] = 20;
+        job->dense_ms[0] = job->dense_ms[1] = round ? 200 : 20;
         break;
     case HEED_CHUNKS:
         job->n_chunks = second ? 8 : 2;
@@ -84,7 +89,8 @@ static void place(struct plan *plan, bool cuts_rows, bool cuts_pairs,
 }
 
 static int price(struct plan *plan, const char *cost, unsigned option,
-                 bool second, struct arena *arena, struct err *err)
+                 bool second, unsigned round, struct arena *arena,
+                 struct err *err)
 {
     const uint64_t rows[N_TABLES] = {40000, 30000, 20000, 10000};
     const uint32_t dims[N_TABLES] = {64, 32, 128, 16};
@@ -100,7 +106,7 @@ static int price(struct plan *plan, const char *cost, unsigned option,
         problem->tables[t].dedup = 0.25;
         problem->tables[t].output = t % 2 ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
     }
-    set(problem, option, second);
+    set(problem, option, second, round);
     problem_find_hot_rows(problem, arena);
     place(plan, strncmp(cost, "reference", 9) != 0, 1u << option != HEED_HOST,
           arena);
@@ -131,16 +137,20 @@ static void check(const char *cost)
     for (unsigned o = 0; o < N_HEEDS; o++) {
         struct arena arena = {0};
         struct err err = {0};
-        struct plan plans[2];
+        bool any = false, has_price = true;
 
-        const int refused[2] = {price(&plans[0], cost, o, false, &arena, &err),
-                                price(&plans[1], cost, o, true, &arena, &err)};
+        for (unsigned round = 0; round < N_ROUNDS; round++) {
+            struct plan a, b;
+            const int no_a = price(&a, cost, o, false, round, &arena, &err);
+            const int no_b = price(&b, cost, o, true, round, &arena, &err);
 
-        /* A plan with cuts that exist under only one value counts as different,
-         * too. */
-        is_i64(refused[0] != refused[1] || differ(&plans[0], &plans[1]),
-               (heeds >> o) & 1, options[o]);
-        ok(!refused[0] || !refused[1], "one has a price: %s", err.msg);
+            /* A plan with cuts that exist under only one value counts as
+             * different, too. */
+            any |= no_a != no_b || differ(&a, &b);
+            has_price &= !no_a || !no_b;
+        }
+        is_i64(any, (heeds >> o) & 1, options[o]);
+        ok(has_price, "one has a price: %s", err.msg);
         arena_release(&arena);
     }
     printf("# %s\n", cost);

@@ -19,6 +19,7 @@ static const struct kind {
     {"small batches", 5, 32, 16383, 2},  {"small batches", 8, 256, 4096, 4},
     {"wide rows", 5, 132, 16384, 2},     {"usual", 5, 128, 16384, 2},
     {"light loads", 5, 132, 16384, 1},   {"light loads", 1, 256, 1000, 10},
+    {"sparse bags", 5, 132, 65536, 0.5}, {"sparse bags", 8, 16, 16000, 0.9},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
@@ -64,10 +65,11 @@ static void test_classes(void)
                                                     {.class = "few look-ups"},
                                                     {.class = "light loads"},
                                                     {.class = "few tables"},
+                                                    {.class = "sparse bags"},
                                                     {.class = "small batches"},
                                                     {.class = "wide rows"},
                                                     {.class = "usual"}},
-                                                   7};
+                                                   8};
     const struct interval_list of_all = {{{.class = INTERVAL_ALL}}, 1};
 
     for (size_t k = 0; k < N_KINDS; k++) {

@@ -179,7 +179,7 @@ static void test_classes(const struct scene *scene)
             sum += (double)classes[c].now.n * classes[c].now.mape;
     }
     ok(n_then == classes[0].then.n && n_now == classes[0].now.n &&
-           classes[3].now.n && classes[6].now.n,
+           classes[3].now.n && classes[7].now.n,
        "the classes are all samples");
     is_near(sum / (double)n_now, classes[0].now.mape, 1e-9,
             "with their errors");

@@ -255,8 +255,9 @@ static void test_refused(void)
         {"l2_gbps", "l2_gbs",
          "g.json:6: l2_gbs is not a known member; known are name, exchange, "
          "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
-         "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, intra_gbps, "
-         "intra_alpha_us, nic_gbps, sheet_gbps, lookup_error_frac"},
+         "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, "
+         "intra_gbps, intra_alpha_us, nic_gbps, sheet_gbps, lookup_error_frac, "
+         "class_error_frac"},
         {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
          "\"source\": \"b\", \"date\": \"2024\"}",
          "", "g.json:1: n_sms is missing"},

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Relations between the prices of two sets of tables that hold whatever the
+ * times are. Each shipped model is tested by 2,000 pairs of sets:
+ *
+ * - weights in fp16 are never dearer than weights in fp32;
+ * - a table without lookups is free;
+ * - a set without one of its tables is never dearer.
+ *
+ * Half of the sets are inside the ranges of the model's training, the other
+ * half has batches, rows, columns, lookups and numbers of tables at the ends of
+ * these ranges. A relation is broken if it fails by more than 1 %.
+ */
+#include "base/rng.h"
+#include "costmodel/modelfile/model_file.h"
+#include "costmodel/models/oracle_open.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_PAIRS 2000
+#define TOLERATED 0.01
+#define MAX_TABLES 61
+
+enum relation { NARROW, EMPTY, FEWER, N_RELATIONS };
+static const char *const relation_names[] = {
+    "fp16 is no dearer", "an empty table is free", "fewer are no dearer"};
+
+struct scene {
+    const char *name;
+    struct model model;
+    struct rng rng;
+    bool is_at_edge;
+    size_t n_broken[N_RELATIONS], n[N_RELATIONS];
+    double worst[N_RELATIONS]; /* largest excess */
+};
+
+/* Draws a number from a range, evenly in its logarithm. At an edge, draws one
+ * of the ends of the range. */
+static double draw(struct scene *scene, double least, double most)
+{
+    if (scene->is_at_edge)
+        return rng_draw(&scene->rng, 2) ? most : least;
+    return exp(log(least) + rng_uniform(&scene->rng) * log(most / least));
+}
+
+/* Draws a number from the training range of a feature. */
+static double draw_feature(struct scene *scene, const char *name,
+                           double (*value)(double x))
+{
+    const struct feature_set *set = &scene->model.features;
+    unsigned f = 0;
+
+    while (f < set->n && strcmp(set->items[f].name, name) != 0)
+        f++;
+    return draw(scene, fmax(value(set->items[f].min), 1),
+                value(set->items[f].max));
+}
+
+static void draw_table(struct scene *scene, struct table *table,
+                       const struct model_range *range, double batch)
+{
+    const double lookups = draw_feature(scene, "log1p_lookups", expm1);
+
+    table_init(table);
+    table->name = "t";
+    table->num_embeddings =
+        (uint64_t)fmax(draw_feature(scene, "log1p_rows", expm1), 1);
+    table->dim =
+        4 * (uint32_t)fmax(draw_feature(scene, "log2_dim", exp2) / 4, 1);
+    table->pooling_factor = lookups / batch;
+    table->zipf_alpha = 1.5 * rng_uniform(&scene->rng);
+    table->precision = PRECISION_FP32;
+    table->optimizer = range->optimizer;
+}
+
+static void draw_problem(struct scene *scene, struct problem *problem,
+                         struct arena *arena)
+{
+    const struct range_list *ranges = &scene->model.ranges;
+    const struct model_range *range =
+        &ranges->items[rng_draw(&scene->rng, (uint32_t)ranges->n)];
+    const double batch = round(draw(scene, range->batch_min, range->batch_max));
+
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, MAX_TABLES),
+        .n_tables = (size_t)draw(scene, 2, MAX_TABLES - 1),
+        .cluster = {.n_devices = 1,
+                    .devices_per_host = 1,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, 1),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, 1)},
+        .batch = (uint64_t)batch,
+        .kinds = SHARD_ALL_KINDS,
+    };
+    problem->cluster.memory_bytes[0] = (uint64_t)1 << 50;
+    for (size_t t = 0; t < problem->n_tables; t++)
+        draw_table(scene, &problem->tables[t], range, batch);
+}
+
+/* Returns the time of a device that holds all tables, as the model prices it;
+ * NAN on failure. */
+static double price(const struct scene *scene, const struct problem *problem,
+                    struct arena *arena)
+{
+    struct shard shards[MAX_TABLES];
+    struct oracle *oracle;
+    struct err err = {0};
+    double *vectors, *sums, ms;
+
+    if (oracle_open(&oracle, scene->name, problem, arena, &err)) {
+        printf("# %s\n", err.msg);
+        return NAN;
+    }
+    vectors = ARENA_NEW(arena, double, oracle->width * problem->n_tables);
+    sums = ARENA_NEW(arena, double, oracle->width);
+    for (size_t t = 0; t < problem->n_tables; t++)
+        shards[t] = shard_whole(problem, (uint32_t)t, 0);
+    oracle->ops->embed(oracle, shards, problem->n_tables, vectors);
+    oracle_add_shards(oracle, shards, vectors, problem->n_tables, 1, sums);
+    oracle->ops->compute(oracle, sums, 1, &ms);
+    return ms;
+}
+
+/* Changes the problem so that it costs no more by the relation, or as much. */
+static void change(struct scene *scene, struct problem *problem,
+                   enum relation relation)
+{
+    struct table *last = &problem->tables[problem->n_tables];
+
+    switch (relation) {
+    case NARROW:
+        for (size_t t = 0; t < problem->n_tables; t++)
+            problem->tables[t].precision = PRECISION_FP16;
+        break;
+    case EMPTY:
+        *last = last[-1];
+        last->num_embeddings = 1;
+        last->dim = 4;
+        last->pooling_factor = 0;
+        problem->n_tables++;
+        break;
+    case FEWER:
+    case N_RELATIONS:
+        problem->tables[rng_draw(&scene->rng, (uint32_t)problem->n_tables)] =
+            last[-1];
+        problem->n_tables--;
+    }
+}
+
+static void test_pair(struct scene *scene, enum relation relation)
+{
+    struct arena arena = {0};
+    struct problem problem;
+    double before, after, excess;
+
+    draw_problem(scene, &problem, &arena);
+    before = price(scene, &problem, &arena);
+    change(scene, &problem, relation);
+    after = price(scene, &problem, &arena);
+    excess = relation == EMPTY ? fabs(after / before - 1) : after / before - 1;
+    scene->n[relation]++;
+    scene->worst[relation] = tap_worst(scene->worst[relation], excess);
+    scene->n_broken[relation] += !(excess <= TOLERATED);
+    arena_release(&arena);
+}
+
+static void test_model(const char *name, struct arena *arena)
+{
+    const char *data = getenv("NEUROSHARD_DATA");
+    struct scene scene = {.name = arena_printf(arena, "model:%s.nsm", name)};
+    struct err err = {0};
+    const size_t n_pairs = tap_size(N_PAIRS, 10 * N_PAIRS);
+
+    if (!ok(!model_load(&scene.model,
+                        arena_printf(arena, "%s/models/%s.nsm",
+                                     data ? data : "data", name),
+                        arena, &err),
+            "%s %s", name, err.msg))
+        return;
+    rng_init(&scene.rng, 45, 0);
+    for (size_t i = 0; i < n_pairs; i++) {
+        scene.is_at_edge = i >= n_pairs / 2;
+        test_pair(&scene, (enum relation)(i % N_RELATIONS));
+    }
+    for (int r = 0; r < N_RELATIONS; r++)
+        ok(!scene.n_broken[r],
+           "%s: %s: %zu of %zu pairs broken, worst %+.2f %%", name,
+           relation_names[r], scene.n_broken[r], scene.n[r],
+           100 * scene.worst[r]);
+}
+
+int main(void)
+{
+    static const char *const models[] = {"h100", "h200", "cuda-nvidia-h100",
+                                         "cpu-amd-epyc-2t"};
+    struct arena arena = {0};
+
+    for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++)
+        test_model(models[m], &arena);
+    arena_release(&arena);
+    return tap_done();
+}
