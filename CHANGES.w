@@ -21,3 +21,6 @@
   unknown.
 - upgrade: prices by the shipped models change by a few percent; the check of ids
   is not counted for tables without lookups; models are written in format 4.
+- GPU files hold the rates of matrix products by type: `fp32_tflops`,
+  `tf32_tflops`, `fp16_tflops` and `bf16_tflops`, from data sheets, for all
+  shipped GPUs (neuroshard-gpu(5)).

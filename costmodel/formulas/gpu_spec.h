@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_FORMULAS_GPU_SPEC_H
 #define NEUROSHARD_COSTMODEL_FORMULAS_GPU_SPEC_H
 
+#include "core/dense.h"
 #include "costmodel/formulas/comm_model.h"
 #include "costmodel/formulas/interval.h"
 
@@ -33,6 +34,10 @@ struct gpu_spec {
      * lookups). The value comes from a fit. */
     double hot_rows;
     double launch_us;
+    /* Rates of matrix products in 10^12 operations a second, by type, as the
+     * data sheet gives them for dense matrices; 0: the GPU has no units for
+     * this type, or the rate is unknown. */
+    double tflops[N_DENSE_TYPES];
     /* Bandwidth and latency of an all-to-all inside a host, for each GPU. */
     double intra_gbps, intra_alpha_us;
     /* Line rate of the GPU's network adapter. */

@@ -12,7 +12,7 @@
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* All members of a GPU file; two of them are optional. Every number is a
+/* All members of a GPU file. Every number is a
  * figure that has a source in the file. Their ranges are narrow enough to catch
  * MiB given as bytes and MHz given as GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
@@ -34,6 +34,10 @@ static const struct place_field members[] = {
     {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
     {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},
     {"sheet_gbps", GPU(sheet_gbps), false, 1, 1e5, NULL},
+    {"fp32_tflops", GPU(tflops[DENSE_TYPE_FP32]), false, 1e-3, 1e5, NULL},
+    {"tf32_tflops", GPU(tflops[DENSE_TYPE_TF32]), false, 1e-3, 1e5, NULL},
+    {"fp16_tflops", GPU(tflops[DENSE_TYPE_FP16]), false, 1e-3, 1e5, NULL},
+    {"bf16_tflops", GPU(tflops[DENSE_TYPE_BF16]), false, 1e-3, 1e5, NULL},
     {"lookup_error_frac", GPU(lookup_error.frac), false, 1e-3, 100, NULL},
 };
 /* Object with a figure for each class of devices. */

@@ -79,8 +79,22 @@ static void test_all(void)
         ok(spec != NULL, "%s is read%s", *names, err.msg);
         if (!spec)
             continue;
+        ok(spec->tflops[DENSE_TYPE_FP32] > 0, "its rate of fp32");
         if (spec->comm_form == COMM_TOTAL)
             continue;
+        ok(spec->tflops[DENSE_TYPE_FP32] >= 5 &&
+               spec->tflops[DENSE_TYPE_FP32] <= 200 &&
+               spec->tflops[DENSE_TYPE_FP16] >=
+                   1.9 * spec->tflops[DENSE_TYPE_FP32] &&
+               spec->tflops[DENSE_TYPE_FP16] <= 3000,
+           "fp16 is faster than fp32");
+        ok((spec->tflops[DENSE_TYPE_BF16] == 0 ||
+            spec->tflops[DENSE_TYPE_BF16] == spec->tflops[DENSE_TYPE_FP16]) &&
+               (spec->tflops[DENSE_TYPE_TF32] == 0 ||
+                fabs(spec->tflops[DENSE_TYPE_FP16] /
+                         spec->tflops[DENSE_TYPE_TF32] -
+                     2) < 0.06),
+           "bf16 is as fast as fp16, and tf32 half as fast");
         ok((double)spec->memory_bytes <=
                    gb_of_name(spec->full_name) * (1 << 30) &&
                (double)spec->memory_bytes >=
@@ -255,9 +269,9 @@ static void test_refused(void)
         {"l2_gbps", "l2_gbs",
          "g.json:6: l2_gbs is not a known member; known are name, exchange, "
          "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
-         "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, "
-         "intra_gbps, intra_alpha_us, nic_gbps, sheet_gbps, lookup_error_frac, "
-         "class_error_frac"},
+         "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, intra_gbps, "
+         "intra_alpha_us, nic_gbps, sheet_gbps, fp32_tflops, tf32_tflops, "
+         "fp16_tflops, bf16_tflops, lookup_error_frac, class_error_frac"},
         {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
          "\"source\": \"b\", \"date\": \"2024\"}",
          "", "g.json:1: n_sms is missing"},
