@@ -201,16 +201,30 @@ static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
                   transfer_ms(&oracle->comm.inter, inter));
 }
 
-/* Returns the time of a ring all-reduce of a gradient of `bytes`. Each hop of
- * the ring runs at the pace of the slowest level of the cluster. */
-static double allreduce_ms(const struct comm_oracle *oracle, double bytes)
+/*
+ * NCCL runs a ring for each network adapter of a host, so each adapter carries
+ * its share of the bytes. The slowest level of the cluster sets the pace.
+ *
+ * Bus bandwidths of published all-reduces: about 150 GB/s for 64 MiB among 16 x
+ * 8 H100 (NCCL issue 1469), of which the formula gives 182; 95 GB/s for large
+ * messages over 4 adapters of 25 GB/s (nccl-tests issue 252), which is 24 GB/s
+ * for each adapter.
+ */
+double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes)
 {
+    const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
+    const uint32_t in_last = n_devices % oracle->per_group;
+    const uint32_t n_adapters = in_last ? in_last : oracle->per_group;
     const double sent = bytes * oracle->ring;
     const double intra = transfer_ms(&oracle->comm.intra, sent);
+    double inter;
 
-    return oracle->base.problem->cluster.n_devices <= oracle->per_group
-               ? intra
-               : max_of(intra, transfer_ms(&oracle->comm.inter, sent));
+    if (n_devices <= oracle->per_group || !(bytes > 0))
+        return intra;
+    inter = transfer_ms(&oracle->comm.inter, sent / n_adapters);
+    if (oracle->comm.reduce_us > 0)
+        inter += 1e-3 * (oracle->comm.reduce_us - oracle->comm.inter.us[0]);
+    return max_of(intra, inter);
 }
 
 static double id_work_ms(const struct id_rate *rate, double ns)
@@ -278,7 +292,7 @@ static void exchange_phases(const struct comm_oracle *oracle,
     phases_ms[PHASE_INPUT] = alltoall_ms(oracle, lanes + COMM_LANE_INPUT);
     phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
         alltoall_ms(oracle, lanes + COMM_LANE_OUTPUT);
-    phases_ms[PHASE_REDUCE] = allreduce_ms(oracle, grad);
+    phases_ms[PHASE_REDUCE] = comm_allreduce_ms(oracle, grad);
 }
 
 static void phases(const struct oracle *base, const double *sums,
@@ -346,7 +360,8 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
         phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
             sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
-        phases_ms[PHASE_REDUCE] = allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
+        phases_ms[PHASE_REDUCE] =
+            comm_allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
 }

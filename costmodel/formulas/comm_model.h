@@ -107,6 +107,8 @@ struct comm_model {
     struct comm_rules rules;
     struct comm_curve intra; /* exchanges inside a host or NVLink domain */
     struct comm_curve inter; /* exchanges between hosts or NVLink domains */
+    /* Latency of an all-reduce across hosts; 0: the latency of `inter`. */
+    double reduce_us;
     struct id_rates ids;
     struct dedup_rates dedup;
     /* Base times of a lookup operation, one in the forward and one in the
@@ -160,6 +162,9 @@ struct comm_oracle {
  * The oracle gets the functions in `ops`, the functions for communication, and
  * the function for the step of the problem's job. */
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
+/* Returns the time of a ring all-reduce of a gradient of `bytes` among all
+ * devices. */
+double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes);
 
 /* Lanes that describe the communication of a shard in one step of the global
  * batch. They add up over the shards of a device. A lane that is compared with
@@ -206,6 +211,8 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
  * - If the devices of a host share a port, the mean of their bytes takes the
  *   place of the bytes of the busiest device, on the way to other hosts.
  * - The all-reduce takes 2 (R-1)/R x largest dense gradient / slowest level.
+ *   Across hosts, each of the GPUs of a host sends its share by its own network
+ *   adapter.
  * - An exchange of no bytes costs nothing; any other exchange costs at least
  *   its latency. With R = 1 no exchange takes any time.
  * - Ids are permuted on arrival. Before the exchange, a device that has row

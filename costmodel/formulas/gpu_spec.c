@@ -84,6 +84,16 @@ static enum host_basis host_of(const struct gpu_spec *spec)
 }
 
 /*
+ * Latency of an all-reduce across hosts. It grows with the depth of NCCL's
+ * trees, not with the number of ranks: 46 us among 2 x 8 H20 (NCCL issue 1244),
+ * 62 us among 16 x 8 H100 (NCCL issue 1469).
+ */
+static double reduce_us(const struct cluster *cluster)
+{
+    return 25 + 5.3 * log2(fmax(1, cluster->n_devices));
+}
+
+/*
  * Rates of the operations on ids before the lookups.
  *
  * Permuting and bucketizing: fitted to 180 cases of each of FBGEMM's operations
@@ -175,6 +185,7 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
         .rules = {spec->comm_form, .shares_port = !is_gpu},
         .intra = comm_line(spec->intra_alpha_us, spec->intra_gbps),
         .inter = across_hosts(spec, cluster),
+        .reduce_us = spec->comm_form == COMM_PORT ? reduce_us(cluster) : 0,
         .source = "latency and copy bandwidth of a host's memory",
         .ids = gpu_spec_ids(spec),
         .dedup = gpu_spec_dedup(spec),
