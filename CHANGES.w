@@ -29,3 +29,13 @@
 - upgrade: replicas across hosts cost less than before: their all-reduce takes an
   eighth of the transfer time on hosts of eight GPUs. Plans for several hosts may
   have more replicas.
+- `--dense SPEC` of `plan`, `cost`, `explain` and `compare` describes the dense
+  part of the model: a named model (`dcnv2`, `dlrm`, `synthetic-tiny` to `-jumbo`)
+  or its layers. Its forward, backward, optimizer update and the all-reduce of its
+  gradients are predicted, and its weights, masters, gradients, optimizer state
+  and activations count in each GPU's memory. Plans keep it. `--dense-ms` takes
+  the place of the predicted time.
+- `make bench` has a table `dense`: published matrix products, and 40 published
+  steps of models whose layers are known.
+- upgrade: plans may have the members `step.dense`, `step.dense_cost` and
+  `memory_bytes.dense`; plans without a dense part are as before.

@@ -153,6 +153,7 @@ struct comm_oracle {
     /* Time of the communication model's dedup.find. The time of dedup.copy is
      * part of step.dense_ms. */
     double find_ms;
+    struct dense_cost dense; /* see dense_cost_add */
     /* near, far: fractions of its bytes that a device sends inside its group,
      * and to other groups. ring: bytes that a device sends in an all-reduce for
      * each byte of its gradient. */

@@ -388,6 +388,13 @@ static double dense_ms(const struct gpu_spec *spec, const struct shard *replica,
            over.kernels * spec->launch_us / 1000;
 }
 
+double roofline_update_ms(const struct gpu_spec *spec, double elements,
+                          enum optimizer optimizer)
+{
+    return bytes_ms(elements * updates[optimizer].bytes, spec->dram_gbps) +
+           updates[optimizer].kernels * spec->launch_us / 1000;
+}
+
 /* Fills the lanes of a replica: its own lookups, and the passes that clear and
  * copy its gradient. */
 static void embed_replica(const struct gpu_spec *spec,

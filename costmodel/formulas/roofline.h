@@ -69,6 +69,11 @@ enum job_lane {
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
                const struct shard *shard, const struct table_use *use,
                double out[JOB_LANES]);
+/* Returns the time in ms in which a dense optimizer updates this many fp32
+ * elements. */
+double roofline_update_ms(const struct gpu_spec *spec, double elements,
+                          enum optimizer optimizer);
+
 /* Returns gpu_spec_comm() with its base times filled. The base times determine
  * how compute is split into forward and backward. The base time of the forward
  * is also the price of each further chunk of lookups. On an H100, a chunk costs

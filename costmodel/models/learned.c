@@ -27,6 +27,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "costmodel/formulas/comm_curves.h"
+#include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/fast_mlp.h"
 #include "costmodel/formulas/features.h"
 #include "costmodel/formulas/roofline.h"
@@ -563,6 +564,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
     learned->priced.base.cost.lookup_error =
         error_of(model, &learned->priced.base, arena);
     comm_oracle_init(&learned->priced, &ops);
+    if (dense_cost_add(&learned->priced, learned->spec, err))
+        return -1;
     *out = &learned->priced.base;
     return 0;
 }

@@ -20,6 +20,7 @@
     HEED(CHUNKS, "chunks")           \
     HEED(DEDUP, "dedup")             \
     HEED(DENSE, "dense-ms")          \
+    HEED(LAYERS, "dense")            \
     HEED(HOST_MS, "host-ms")
 #define HEED_BIT(name, option) HEED_BIT_##name,
 enum { HEEDS(HEED_BIT) N_HEEDS };

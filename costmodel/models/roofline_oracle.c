@@ -2,6 +2,7 @@
 #include "costmodel/models/roofline_oracle.h"
 
 #include "base/hash.h"
+#include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/roofline.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracles.h"
@@ -106,6 +107,13 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
     return &roofline->priced.base;
 }
 
+int roofline_add_dense(struct oracle *oracle, struct err *err)
+{
+    struct roofline *roofline = (void *)oracle;
+
+    return dense_cost_add(&roofline->priced, roofline->spec, err);
+}
+
 int oracle_roofline_open(struct oracle **out, const char *gpu,
                          const struct problem *problem, struct arena *arena,
                          struct err *err)
@@ -115,5 +123,5 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
     if (gpu_spec_get(&spec, gpu, arena, err))
         return -1;
     *out = roofline_oracle(spec, problem, arena);
-    return 0;
+    return roofline_add_dense(*out, err);
 }

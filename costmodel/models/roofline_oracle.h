@@ -10,5 +10,8 @@
 struct oracle *roofline_oracle(const struct gpu_spec *spec,
                                const struct problem *problem,
                                struct arena *arena);
+/* Adds the price of the dense part to an oracle of roofline_oracle, if the
+ * problem has one. oracle_roofline_open does so; roofline_oracle does not. */
+int roofline_add_dense(struct oracle *oracle, struct err *err) MUST_CHECK;
 
 #endif

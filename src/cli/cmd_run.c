@@ -85,7 +85,9 @@ static int load_plan(struct run_request *run, struct err *err)
     if (plan_load(plan, run->cli->args[0], run->cli->arena, err))
         return -1;
     memcpy(&job, &plan->problem.job, sizeof(job));
-    if (planning_set_job(&plan->problem, run->cli, err))
+    if (planning_set_job(&plan->problem, run->cli, err) ||
+        (cli_given(run->cli, "dense") &&
+         planning_set_dense(&plan->problem, run->cli, err)))
         return -1;
     if (!plan_is_priced(plan) || !plan_has_parts(plan))
         return 0;

@@ -76,9 +76,12 @@ const struct option_spec job_options[] = {
     {"dedup", 0, OPTION_CHOICE, "WHAT", NULL, 0, 0, "none|ids|sessions",
      "duplicates that the job neither sends nor looks up; default: the plan's, "
      "or none"},
+    {"dense", 0, OPTION_STRING, "SPEC", NULL, 0, 0, NULL,
+     "layers of the rest of the model, or its name, as 'dlrm;dtype:tf32'; "
+     "default: the plan's, or unknown"},
     {"dense-ms", 0, OPTION_STRING, "F,B", NULL, 0, 0, NULL,
      "forward and backward time of the rest of the model, in ms; default: "
-     "unknown"},
+     "that of --dense, or unknown"},
     {"host-ms", 0, OPTION_DOUBLE, "X", NULL, 0, JOB_MAX_DENSE_MS, NULL,
      "time that the host takes to queue a step, in ms; 0: none; default: the "
      "plan's, or as measured"},
@@ -148,6 +151,29 @@ int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
         return parse_dense_ms(job->dense_ms, cli_string(cli, "dense-ms"),
                               cli->arena, err);
     return 0;
+}
+
+int planning_set_dense(struct problem *problem, struct cli *cli,
+                       struct err *err)
+{
+    const bool is_given = cli_given(cli, "dense");
+    struct buf text = {0};
+    int rc;
+
+    if (!is_given && !problem->job.dense)
+        return 0;
+    if (is_given)
+        buf_printf(&text, "%s", cli_string(cli, "dense"));
+    else
+        dense_print(problem->job.dense, &text);
+    rc = dense_read(&problem->job.dense, text.data, text.len, problem->tables,
+                    problem->n_tables, cli->arena, err);
+    buf_release(&text);
+    if (rc && is_given)
+        err->code = ERR_USAGE;
+    return rc ? err_prefix(err, "%s '--dense'",
+                           is_given ? "option" : "the plan's dense part; see")
+              : 0;
 }
 
 /* Parses a list such as "table,column" into a mask. A list that has row and
@@ -237,6 +263,8 @@ int planning_problem(struct problem *problem, const char *path,
                              "whose rows_over is '%s'",
                              list.tables[i].name,
                              rows_over_names[list.tables[i].rows_over]);
+    if (planning_set_dense(problem, cli, err))
+        return -1;
     keep_row_seeds(problem, like, cli->arena);
     problem_find_hot_rows(problem, cli->arena);
     return 0;
@@ -388,7 +416,8 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
     }
     planning_set_bandwidths(cluster, cli);
     if (check_heeded(cli, spec, err) ||
-        planning_set_job(&plan->problem, cli, err))
+        planning_set_job(&plan->problem, cli, err) ||
+        planning_set_dense(&plan->problem, cli, err))
         return -1;
     if (open_oracle(out, spec, cluster->gpu ? cluster->gpu : gpu,
                     &plan->problem, cli, err)) {

@@ -60,6 +60,10 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
  * kept. */
 int planning_set_job(struct problem *problem, struct cli *cli,
                      struct err *err) MUST_CHECK;
+/* Sets the problem's dense part from --dense, or fits the one that it has to
+ * its tables. The tables must be there. */
+int planning_set_dense(struct problem *problem, struct cli *cli,
+                       struct err *err) MUST_CHECK;
 
 /* Returns the time in ms after the start of the command at which the search has
  * to end, so that a plan of n_tables tables can also be written and reported

@@ -10,19 +10,17 @@ const char *const dense_type_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 const char *const interaction_names[] = {"cat", "dot", "pool", "dcn", NULL};
 
 /*
- * Models with their layers.
+ * Models with their layers. data/SOURCES.md has the paths of the sources.
  *
- *   dcnv2   MLPerf's DLRM-DCNv2: mlcommons/training,
- *           recommendation_v2/torchrec_dlrm/README.MD, lines 158-169. HugeCTR has
- *           these layers, too: samples/dlrm/train.py, lines 420 and 433-447
- *   dlrm    layers of DLRM on Criteo's data: facebookresearch/dlrm,
- *           torchrec_dlrm/dlrm_main.py, defaults of --dense_arch_layer_sizes
- *           and --over_arch_layer_sizes (lines 171-181)
+ *   dcnv2   MLPerf's DLRM-DCNv2: the README of its TorchRec reference
+ *           (mlcommons/training), lines 158-169. HugeCTR's sample has these
+ *           layers, too.
+ *   dlrm    layers of DLRM on Criteo's data: defaults of the TorchRec script of
+ *           facebookresearch/dlrm, lines 171-181
  *   synthetic-*
- *           NVIDIA-Merlin/distributed-embeddings,
- *           examples/benchmarks/synthetic_models/config_v3.py: tiny (lines
- *           42-44), small (58-60), medium (74-76), large (90-92), jumbo
- *           (106-108). TensorFlow multiplies in TF32 by default.
+ *           distributed-embeddings' synthetic models, version 3: tiny (lines
+ *           42-44 of its configuration), small (58-60), medium (74-76), large
+ *           (90-92), jumbo (106-108). TensorFlow multiplies in TF32 by default.
  */
 static const struct {
     const char *name, *text;
@@ -238,6 +236,8 @@ static int read_parts(struct dense *dense, struct word text, bool seen[N_PARTS],
         int model, part;
 
         goes_on = cut(&whole, &text, ';');
+        for (; whole.len && *whole.at == ' '; whole.at++)
+            whole.len--;
         value = whole;
         cut(&key, &value, ':');
         model = is_first ? find(whole, dense_model_names) : -1;

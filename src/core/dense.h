@@ -15,7 +15,8 @@
  *                                      +-> interaction -> top layers
  *     pooled vectors of the tables ----+
  *
- * A text describes it. Its parts are separated by ';' and may have any order:
+ * A text describes it. Its parts are separated by ';' and may have any order.
+ * Blanks may follow a separator.
  *
  *     bottom:13-512-256-128    13 dense features of a sample, and three layers
  *                              with a ReLU each. "bottom:13" has no layers: the
@@ -38,14 +39,15 @@
  *                              fp32. Others are DDP's compression hooks.
  *     kernels:eager|fused      eager: each operation is a kernel of its own, as
  *                              in PyTorch. fused: a compiler joins each product
- *                              with the operations on its elements.
+ *                              with the operations on its elements, and the
+ *                              optimizer is one kernel.
  *
  * A name may stand in the place of the first part: dcnv2, dlrm, synthetic-tiny,
  * synthetic-small, synthetic-medium, synthetic-large, synthetic-jumbo. Parts
  * after the name replace parts of the named model.
  */
 
-/* Type of the matrix products. DENSE_TF32 has fp32 inputs and outputs. */
+/* Type of the matrix products. DENSE_TYPE_TF32 has fp32 inputs and outputs. */
 enum dense_type {
     DENSE_TYPE_FP32,
     DENSE_TYPE_TF32,
@@ -154,6 +156,27 @@ struct dense_bucket {
 };
 /* Fills buckets[DENSE_MAX_BUCKETS] and returns their number, at least 1. */
 uint32_t dense_buckets(const struct dense *dense, struct dense_bucket *buckets);
+
+/*
+ * Predicted time of the dense part in a step, in ms. The all-reduce of the
+ * gradients runs during the backward pass as far as it can.
+ */
+struct dense_cost {
+    double forward_ms, backward_ms;
+    double update_ms; /* optimizer update of the weights */
+    double reduce_ms; /* all-reduce of the gradients: time on the links */
+    /* Delay by the all-reduce: its part after the backward pass, and the time
+     * by which its other part slows the backward pass. */
+    double exposed_ms;
+    /* error of the whole, like frac of struct cost_error; 0: unknown */
+    double error_frac;
+};
+/* Returns the time that the dense part adds to a step. */
+static inline double dense_cost_ms(const struct dense_cost *cost)
+{
+    return cost->forward_ms + cost->backward_ms + cost->update_ms +
+           cost->exposed_ms;
+}
 
 /*
  * Memory in bytes that the dense part takes on each GPU. Counted as PyTorch

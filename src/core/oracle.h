@@ -183,6 +183,9 @@ struct oracle {
      * formula that the authors of the cost model published. This formula does
      * not depend on the job. */
     const struct step *step;
+    /* Predicted time of the dense part, which is in dense_ms of the step; NULL
+     * if the problem has none or the user gave its time. */
+    const struct dense_cost *dense;
     /* true: the terms are linear in the sums. The terms of a device are then
      * the sums of the terms of its shards. The total is the sum of the largest
      * value of each term over the devices. So the sum of the means over the

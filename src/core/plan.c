@@ -350,6 +350,18 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
     return hash;
 }
 
+/* Mixes the text of the dense part and its predicted times. These stand for the
+ * rates of the GPU, which are inputs of the plan, too. */
+static uint64_t mix_dense(const struct plan *plan, uint64_t hash)
+{
+    struct buf text = {0};
+
+    dense_print(plan->problem.job.dense, &text);
+    hash = mix_text(text.data, hash);
+    buf_release(&text);
+    return mix_double(dense_cost_ms(&plan->dense), hash);
+}
+
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
 {
     const struct problem *problem = &plan->problem;
@@ -389,6 +401,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
         hash = mix_double(problem->job.dense_ms[1], hash);
         if (problem->job.dedup != DEDUP_NONE)
             hash = mix_u64(problem->job.dedup, hash);
+        if (problem->job.dense)
+            hash = mix_dense(plan, hash);
         if (problem->job.asks_host)
             hash = mix_double(problem->job.host_ms, hash);
     }

@@ -46,6 +46,9 @@ struct plan {
     double exposed_ms[N_STEP_PARTS];
     /* proven lower bound of total_ms, or NAN if there is none */
     double bound_ms;
+    /* Predicted time of the dense part, which is part of total_ms; all 0 if it
+     * is unknown or the user gave it. */
+    struct dense_cost dense;
     /* name of the cost term that determines bound_ms, or NULL; not in plan
      * files */
     const char *bound_term;
@@ -73,6 +76,13 @@ struct plan {
      * no build id */
     const char *build;
 };
+
+/* Returns the time that the dense part adds to a step: the time that the user
+ * gave, or the predicted time. */
+static inline double plan_dense_ms(const struct plan *plan)
+{
+    return job_dense_ms(&plan->problem.job) + dense_cost_ms(&plan->dense);
+}
 
 /* Returns true if the plan has predicted costs. */
 static inline bool plan_is_priced(const struct plan *plan)

@@ -378,8 +378,9 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
     int rc;
 
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
-        buf_printf(&parts, "%s%s %s", i ? ", " : "", memory_item_names[i],
-                   text_from_bytes(need, (double)items->item[i]));
+        if (&items->item[i] != &items->dense || items->dense)
+            buf_printf(&parts, "%s%s %s", i ? ", " : "", memory_item_names[i],
+                       text_from_bytes(need, (double)items->item[i]));
     rc = err_set(
         err, ERR_NO_PLAN,
         "GPU %u needs %s, %s more than it has: %s; the largest item is %s", r,
@@ -421,8 +422,9 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
     if (agrees)
         return 0;
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
-        buf_printf(&parts, "%s %" PRIu64 ", ", memory_item_names[i],
-                   items->item[i]);
+        if (&items->item[i] != &items->dense || items->dense)
+            buf_printf(&parts, "%s %" PRIu64 ", ", memory_item_names[i],
+                       items->item[i]);
     rc = err_input(err,
                    "devices[%u].memory_bytes does not agree with its shards: "
                    "%stotal %" PRIu64,

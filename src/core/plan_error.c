@@ -17,7 +17,7 @@ struct priced_parts plan_priced_parts(const struct plan *plan)
             plan->exposed_ms[p];
     sum_ms = parts.lookup_ms + parts.exchange_ms;
     scale = sum_ms > 0
-                ? fmin(fmax(plan->total_ms - job_dense_ms(&plan->problem.job),
+                ? fmin(fmax(plan->total_ms - plan_dense_ms(plan),
                             sum_ms),
                        plan->total_ms) /
                       sum_ms
@@ -37,7 +37,9 @@ double plan_error_frac(const struct plan *plan)
     if (!(parts.lookup_ms <= 0 || lookup_ms > 0) ||
         !(parts.exchange_ms <= 0 || exchange_ms > 0))
         return 0;
-    return hypot(lookup_ms, exchange_ms) / plan->total_ms;
+    return hypot(hypot(lookup_ms, exchange_ms),
+                 dense_cost_ms(&plan->dense) * plan->dense.error_frac) /
+           plan->total_ms;
 }
 
 void plan_print_error(const struct plan *plan, struct buf *out)

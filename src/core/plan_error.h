@@ -7,7 +7,8 @@
 /*
  * Errors of a plan's total and of the ratio of two totals. They follow from the
  * errors of the cost model (struct cost_error). As those, they hold nine of ten
- * times. The time of the dense part is an input and has no error.
+ * times. The dense part has an error of its own, or none if the user gave its
+ * time.
  */
 
 /* Parts of a plan's total that have an error of their own. */
@@ -21,8 +22,8 @@ struct priced_parts {
 /* Returns the parts of a priced plan. */
 struct priced_parts plan_priced_parts(const struct plan *plan);
 
-/* Returns the relative error of total_ms, as if the errors of lookups and
- * exchanges were independent. Returns 0 if the error is unknown. */
+/* Returns the relative error of total_ms, as if the errors of lookups, exchanges
+ * and the dense part were independent. Returns 0 if the error is unknown. */
 double plan_error_frac(const struct plan *plan);
 /* Prints the relative error of total_ms, such as " +-16 %". If only the error of
  * the lookups is known, prints their part, " +-16 % of look-ups alone". Prints

@@ -138,6 +138,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
     plan->cost = oracle->cost;
+    plan->dense = oracle->dense ? *oracle->dense : (struct dense_cost){0};
     if (oracle->ops->judge)
         plan->cost.n_outside = oracle->ops->judge(
             oracle, plan->shards, plan->n_shards, what_if.compute_ms,

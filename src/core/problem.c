@@ -18,6 +18,8 @@ void job_describe(const struct job *job, struct buf *out)
     if (job_dense_ms(job) > 0)
         buf_printf(out, ", dense part %g + %g ms", job->dense_ms[0],
                    job->dense_ms[1]);
+    else if (job->dense)
+        buf_printf(out, ", dense part by its layers");
     else
         buf_printf(out, ", dense part not known");
     if (job->dedup != DEDUP_NONE)
@@ -208,23 +210,30 @@ double shard_output_bytes(const struct problem *problem,
 }
 
 const char *const memory_model_names[] = {"full", "weights", "batch", NULL};
-const char *const memory_item_names[] = {"weights", "optimizer", "input",
-                                         "outputs", "nccl",      "reserve"};
+const char *const memory_item_names[] = {
+    "weights", "optimizer", "input", "outputs", "dense", "nccl", "reserve"};
 const char *const dense_optimizer_names[] = {"table", "sgd", "adagrad", "adam",
                                              NULL};
+
+static const enum optimizer dense_updates[] = {
+    [DENSE_AS_TABLE] = OPTIMIZER_ADAM,
+    [DENSE_SGD] = OPTIMIZER_SGD,
+    [DENSE_ADAGRAD] = OPTIMIZER_ADAGRAD,
+    [DENSE_ADAM] = OPTIMIZER_ADAM,
+};
 
 enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense)
 {
-    static const enum optimizer updates[] = {
-        [DENSE_SGD] = OPTIMIZER_SGD,
-        [DENSE_ADAGRAD] = OPTIMIZER_ADAGRAD,
-        [DENSE_ADAM] = OPTIMIZER_ADAM,
-    };
+    return shard_is_replica(kind) && dense != DENSE_AS_TABLE
+               ? dense_updates[dense]
+               : table->optimizer;
+}
 
-    return shard_is_replica(kind) && dense != DENSE_AS_TABLE ? updates[dense]
-                                                             : table->optimizer;
+enum optimizer problem_dense_optimizer(const struct problem *problem)
+{
+    return dense_updates[problem->dense_optimizer];
 }
 
 bool kind_changes_training(const struct table *table, enum shard_kind kind,
@@ -364,6 +373,16 @@ struct memory_items shard_memory(const struct problem *problem,
     return items;
 }
 
+struct dense_memory problem_dense_memory(const struct problem *problem)
+{
+    if (!problem->job.dense || problem->memory_model != MEMORY_FULL)
+        return (struct dense_memory){0};
+    return dense_memory(
+        problem->job.dense,
+        ceil((double)problem->batch / problem->cluster.n_devices),
+        states[problem_dense_optimizer(problem)].elements);
+}
+
 /* The samples of a device are counted as if the device had a replica of each
  * table. The loader delivers all ids of these samples, and the device gets all
  * their outputs back. */
@@ -371,6 +390,7 @@ struct memory_items sample_memory(const struct problem *problem)
 {
     double input = 0, outputs = 0;
     struct problem loaded = *problem;
+    const struct dense_memory dense = problem_dense_memory(problem);
     struct memory_items items = {0};
 
     if (problem->memory_model != MEMORY_FULL)
@@ -387,7 +407,9 @@ struct memory_items sample_memory(const struct problem *problem)
     items.input =
         bytes_from_double(copies_kept[problem->job.pipeline].delivered * input);
     items.outputs = bytes_from_double(outputs);
-    items.total = saturating_add(items.input, items.outputs);
+    items.dense = dense_memory_total(&dense);
+    items.total =
+        saturating_add(saturating_add(items.input, items.outputs), items.dense);
     return items;
 }
 

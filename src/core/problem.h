@@ -3,6 +3,7 @@
 #define NEUROSHARD_CORE_PROBLEM_H
 
 #include "core/cluster.h"
+#include "core/dense.h"
 #include "core/hot_rows.h"
 #include "core/step.h"
 
@@ -74,13 +75,17 @@ struct job {
     enum pipeline pipeline;
     /* number of chunks (core/step.h), 1 to JOB_MAX_CHUNKS; 0 means 1 */
     uint32_t n_chunks;
-    /* forward and backward time of the dense part of the model; 0: unknown */
+    /* Forward and backward time of the dense part; 0: unknown. They take the
+     * place of the price of `dense`. */
     double dense_ms[2];
     enum dedup dedup;
     /* true: the user set host_ms, which replaces the host model
      * (core/host.h) */
     bool asks_host;
     double host_ms; /* time of the host for a step, whatever the plan */
+    /* Dense part of the model, fitted to the problem's tables; NULL: unknown.
+     * Not owned. */
+    const struct dense *dense;
 };
 #define JOB_MAX_CHUNKS 64
 #define JOB_MAX_DENSE_MS 1e9
@@ -99,7 +104,7 @@ static inline bool job_is_default(const struct job *job)
 {
     return job->pipeline == PIPELINE_SDD && job_n_chunks(job) == 1 &&
            !(job_dense_ms(job) > 0) && job->dedup == DEDUP_NONE &&
-           !job->asks_host;
+           !job->asks_host && !job->dense;
 }
 
 /* Prints a description of the job, such as "pipeline sdd, dense part not
@@ -157,7 +162,7 @@ struct shard {
 };
 
 /* Memory in bytes, split into items. */
-#define N_MEMORY_ITEMS 6
+#define N_MEMORY_ITEMS 7
 extern const char *const memory_item_names[]; /* "weights" ... */
 struct memory_items {
     union {
@@ -168,7 +173,8 @@ struct memory_items {
             /* outputs of a batch and their gradients, and the gradients of
              * replicas */
             uint64_t outputs;
-            uint64_t nccl;    /* buffers of NCCL */
+            uint64_t dense; /* dense part of the model (struct dense_memory) */
+            uint64_t nccl;  /* buffers of NCCL */
             uint64_t reserve; /* reserve without the buffers of NCCL */
         };
         uint64_t item[N_MEMORY_ITEMS];
@@ -240,6 +246,12 @@ enum optimizer optimizer_of_kind(const struct table *table,
  * is not that of the table. */
 bool kind_changes_training(const struct table *table, enum shard_kind kind,
                            enum dense_optimizer dense);
+/* Returns the optimizer of the dense part: the problem's dense optimizer, or
+ * Adam if replicas have their tables' own. */
+enum optimizer problem_dense_optimizer(const struct problem *problem);
+/* Returns the memory that the dense part takes on each device; all 0 if it is
+ * unknown or the memory model does not count it. */
+struct dense_memory problem_dense_memory(const struct problem *problem);
 /* Returns the memory of a range of cells of a table that persists from batch to
  * batch: the weights, and the state of `optimizer`. Only this function and the
  * independent count in plan_check know the layouts of memory. */
@@ -271,8 +283,8 @@ struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard);
 /* Returns the memory of a device's own B / R samples, which does not depend on
  * its shards: the ids and lengths that the loader delivers, in as many copies
- * as the pipeline keeps, and the outputs and gradients of all tables for these
- * samples. Takes O(n_tables) time. */
+ * as the pipeline keeps, the outputs and gradients of all tables for these
+ * samples, and the dense part. Takes O(n_tables) time. */
 struct memory_items sample_memory(const struct problem *problem);
 /* Returns the reserve of a device, with the buffers of NCCL as an item. */
 struct memory_items reserved_memory(const struct cluster *cluster,

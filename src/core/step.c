@@ -144,7 +144,7 @@ static double step_of_terms(const struct step *step, const double *most_ms,
     ms = max_of(ms, input + permute) + aside +
          aside_ms(step, PHASE_INPUT, input, rest) +
          aside_ms(step, PHASE_PERMUTE, permute, rest);
-    return max_of(ms, input + output + after);
+    return max_of(ms, input + output + after + step->dense_reduce_ms);
 }
 
 double step_ms(const struct step *step, const double *most_ms)

@@ -82,8 +82,11 @@ struct step {
      * n_chunks chunks, and the exchange of a chunk overlaps the lookups of the
      * next one. */
     uint32_t n_chunks;
-    /* time of forward and backward of the dense part of the model */
+    /* Time of the dense part of the model: forward, backward, and the exposed
+     * part of the all-reduce of its gradients. */
     double dense_ms;
+    /* Time that this all-reduce takes on the links. */
+    double dense_reduce_ms;
     /* cost of each additional exchange, because of its latency */
     double chunk_ms;
     /* cost of each additional lookup operation, because of its overhead */
@@ -122,7 +125,9 @@ double step_ms(const struct step *step, const double *most_ms);
  *                           of replicas
  *     P, Q, F               permute, cache, forward (lookups)
  *     B                     backward and update
- *     D                     dense part of the model, forward and backward
+ *     D                     dense part of the model (dense_ms)
+ *     T_D                   all-reduce of its gradients (dense_reduce_ms); its
+ *                           exposed part is in D
  *     N                     number of chunks
  *     t                     T_O / N, plus chunk_ms if N > 1
  *     a                     argument of e(): P, P + Q, B or 0
@@ -149,8 +154,8 @@ double step_ms(const struct step *step, const double *most_ms);
  *   1. A phase that overlaps other phases adds to the step time: overlap_cost
  *      times the duration of the phase or of the other phases, whichever is
  *      shorter.
- *   2. The step is at least T_I + T_O + T_G + T_A, because all exchanges share
- *      the same links.
+ *   2. The step is at least T_I + T_O + T_G + T_A + T_D, because all exchanges
+ *      share the same links.
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/host.h"
 #include "emit/formats.h"
+#include "emit/report_dense.h"
 #include "emit/report_parts.h"
 
 #include <inttypes.h>
@@ -273,6 +274,7 @@ void emit_report(const struct plan *plan, const struct report_options *options,
     note_training(plan, out);
     report_phases(&report, out);
     report_memory(&report, out);
+    report_dense(plan, out);
     report_tables(&report, out);
     report_release(&report);
 }

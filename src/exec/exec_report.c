@@ -160,7 +160,7 @@ static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
 
     step.pipeline = PIPELINE_NONE;
     step.n_chunks = n_chunks;
-    step.dense_ms = 0;
+    step.dense_ms = step.dense_reduce_ms = 0;
     for (uint32_t r = 0; r < n; r++) {
         const double *parts_ms = run->plan->devices[r].parts_ms;
 

@@ -95,6 +95,19 @@ static const struct place_field job_fields[] = {
     {"host_ms", JOB(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
 };
 
+/* Text and predicted times of the dense part. */
+static const struct place_field dense_text_field[] = {
+    {"dense", MEMBER_TEXT, 0, false, 0, 0, NULL}};
+#define DENSE_COST(member) MEMBER_OF(struct dense_cost, member)
+static const struct place_field dense_cost_fields[] = {
+    {"forward_ms", DENSE_COST(forward_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
+    {"backward_ms", DENSE_COST(backward_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
+    {"update_ms", DENSE_COST(update_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
+    {"reduce_ms", DENSE_COST(reduce_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
+    {"exposed_ms", DENSE_COST(exposed_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
+    {"error_frac", DENSE_COST(error_frac), false, 0, 1e6, NULL},
+};
+
 #define MEMORY(member) MEMBER_OF(struct memory_items, member)
 static const struct place_field memory_fields[] = {
     {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},
@@ -105,6 +118,9 @@ static const struct place_field memory_fields[] = {
     {"reserve", MEMORY(reserve), true, 0, 0x1p64, NULL},
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };
+/* Written only if the plan has a dense part. */
+static const struct place_field dense_memory_field[] = {
+    {"dense", MEMORY(dense), false, 0, 0x1p64, NULL}};
 /* Memory of a device in plans with a member "io". These plans count memory as
  * MEMORY_BATCH does, but they name the memory model "full". */
 static const struct place_field io_memory_fields[] = {

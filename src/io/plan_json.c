@@ -279,6 +279,30 @@ static int read_parts(double parts_ms[N_STEP_PARTS],
     return PLACE_FIELDS(parts_ms, &parts, step_part_fields, err);
 }
 
+/* Reads the text of the dense part and its predicted times. */
+static int read_dense(struct plan *plan, const struct json_place *step,
+                      struct err *err)
+{
+    struct problem *problem = &plan->problem;
+    const char *text = NULL;
+    struct json_place cost;
+
+    if (PLACE_FIELDS(&text, step, dense_text_field, err))
+        return -1;
+    if (text &&
+        dense_read(&problem->job.dense, text, strlen(text), problem->tables,
+                   problem->n_tables, step->arena, err)) {
+        const struct err why = *err;
+
+        return place_error(step, err, "dense: %s", why.msg);
+    }
+    if (!place_has(step, "dense_cost"))
+        return 0;
+    if (place_object(&cost, step, "dense_cost", err))
+        return -1;
+    return PLACE_FIELDS(&plan->dense, &cost, dense_cost_fields, err);
+}
+
 static int read_step(struct plan *plan, const struct json_place *root,
                      struct err *err)
 {
@@ -289,7 +313,8 @@ static int read_step(struct plan *plan, const struct json_place *root,
         (place_object(&place, root, "step", err) ||
          PLACE_FIELDS(job, &place, job_fields, err) ||
          read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS,
-                    err)))
+                    err) ||
+         read_dense(plan, &place, err)))
         return -1;
     job->asks_host = place_has(&place, job_fields[OF_JOB_HOST].key);
     return read_parts(plan->exposed_ms, &place, "exposed_ms", err);
@@ -307,7 +332,11 @@ static int read_device(struct device_cost *device, enum memory_model *model,
         place_object(&bytes, place, "memory_bytes", err))
         return -1;
     if (!place_has(&bytes, "io"))
-        return PLACE_FIELDS(&device->memory, &bytes, memory_fields, err);
+        return PLACE_FIELDS(&device->memory, &bytes, memory_fields, err) ||
+                       PLACE_FIELDS(&device->memory, &bytes, dense_memory_field,
+                                    err)
+                   ? -1
+                   : 0;
     if (*model == MEMORY_FULL)
         *model = MEMORY_BATCH;
     return PLACE_FIELDS(&device->memory, &bytes, io_memory_fields, err);

@@ -154,6 +154,17 @@ static void print_document(struct buf *out, json_t *root)
     buf_printf(out, "\n}\n");
 }
 
+static void set_dense(json_t *step, const struct plan *plan)
+{
+    struct buf text = {0};
+
+    dense_print(plan->problem.job.dense, &text);
+    set(step, "dense", json_string(text.data));
+    if (dense_cost_ms(&plan->dense) > 0)
+        set(step, "dense_cost", PLACE_ROW(&plan->dense, dense_cost_fields));
+    buf_release(&text);
+}
+
 static json_t *from_step(const struct plan *plan)
 {
     struct job job = plan->problem.job;
@@ -166,6 +177,8 @@ static json_t *from_step(const struct plan *plan)
     if (job.asks_host)
         place_set_fields(value, &job, &job_fields[OF_JOB_HOST], 1);
     set(value, "dense_ms", json_pack("[ff]", job.dense_ms[0], job.dense_ms[1]));
+    if (job.dense)
+        set_dense(value, plan);
     if (plan_has_parts(plan))
         set(value, "exposed_ms", PLACE_ROW(plan->exposed_ms, step_part_fields));
     return value;
@@ -214,7 +227,7 @@ static void set_step_times(json_t *root, const struct plan *plan)
 
 json_t *plan_document(const struct plan *plan)
 {
-    json_t *root = from_head(plan), *list = json_array(), *value;
+    json_t *root = from_head(plan), *list = json_array(), *value, *bytes;
 
     for (size_t i = 0; i < plan->problem.n_tables; i++)
         append(list, from_table(&plan->problem.tables[i]));
@@ -235,8 +248,10 @@ json_t *plan_document(const struct plan *plan)
             if (!isnan(device->parts_ms[0]))
                 set(value, "phases_ms",
                     PLACE_ROW(device->parts_ms, step_part_fields));
-            set(value, "memory_bytes",
-                PLACE_ROW(&device->memory, memory_fields));
+            bytes = PLACE_ROW(&device->memory, memory_fields);
+            if (plan->problem.job.dense)
+                PLACE_SET_FIELDS(bytes, &device->memory, dense_memory_field);
+            set(value, "memory_bytes", bytes);
         }
         set(root, "devices", list);
     }

@@ -16,6 +16,18 @@
  * the dense part, since overlap costs there as much as it hides. */
 #define N_ROUNDS 2
 
+static const struct dense *dense_of(const char *text,
+                                    const struct problem *problem)
+{
+    static struct dense dense;
+    struct err err = {0};
+
+    if (dense_parse(&dense, text, strlen(text), &err) ||
+        dense_fit(&dense, problem->tables, problem->n_tables, &err))
+        ok(0, "%s", err.msg);
+    return &dense;
+}
+
 /* Sets an option to the first or the second of two values. */
 static void set(struct problem *problem, unsigned option, bool second,
                 unsigned round)
@@ -49,6 +61,13 @@ static void set(struct problem *problem, unsigned option, bool second,
         break;
     case HEED_DENSE:
         job->dense_ms[0] = second ? 3 : 1;
+        break;
+    case HEED_LAYERS:
+        for (size_t t = 0; t < problem->n_tables; t++)
+            problem->tables[t].output = OUTPUT_POOLED;
+        job->dense = dense_of(second ? "interaction:cat;top:4096-1"
+                                     : "interaction:cat;top:64-1",
+                              problem);
         break;
     case HEED_HOST_MS:
         job->asks_host = true;

@@ -74,7 +74,7 @@ static void test_text(void)
         {"dlrm;dtype:bf16;kernels:fused",
          "bottom:13-512-256-128;interaction:dot;top:1024-1024-512-256-1;"
          "dtype:bf16;kernels:fused"},
-        {"top:1;interaction:pool:7", "interaction:pool:7;top:1;dtype:fp32"},
+        {"top:1; interaction:pool:7", "interaction:pool:7;top:1;dtype:fp32"},
         {"dcnv2;interaction:cat;grads:fp16;bottom:5",
          "bottom:5;interaction:cat;top:1024-1024-512-256-1;dtype:fp32;"
          "grads:fp16"},

@@ -869,7 +869,8 @@ static void random_plan(struct plan *plan, struct rng *rng)
                          {random_within(1e9, rng), random_within(1e9, rng)},
                          (enum dedup)rng_below(rng, 3),
                          true,
-                         random_within(1e9, rng)};
+                         random_within(1e9, rng),
+                         NULL};
     for (uint32_t r = 0; r < n_devices; r++)
         plan->problem.cluster.memory_bytes[r] = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
@@ -1014,6 +1015,64 @@ static void test_old_host(void)
     }
 }
 
+/* Reads `full` with a text of the dense part in the place of that of table b,
+ * which gives sequences. */
+static int read_dense(struct plan *plan, const char *dense, struct err *err)
+{
+    const char *text = strstr(full, "\"dense_ms\"");
+    const char *made = arena_printf(&arena, "%.*s%s, %s", (int)(text - full),
+                                    full, dense, text);
+    char *sequence = strstr(made, "\"sequence\"");
+
+    *err = (struct err){0};
+    memcpy(sequence, "\"pooled\"  ", 10);
+    return read_text(plan, made, err);
+}
+
+static void test_dense(void)
+{
+    static const char *const wrong[][2] = {
+        {"\"dense\": \"top:1\"", "step.dense: 'interaction' is missing"},
+        {"\"dense\": \"dlrm\"",
+         "step.dense: interaction 'dot' needs tables of one width, but 'a' has "
+         "64 columns and 'b' 128"},
+        {"\"dense_cost\": {\"forward_ms\": 1}",
+         "step.dense_cost.backward_ms is missing"},
+    };
+    struct plan plan, again;
+    struct err err;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ok(read_dense(&plan, wrong[i][0], &err), "refused: %s", wrong[i][0]);
+        ok(strstr(err.msg, wrong[i][1]) != NULL, "%s", err.msg);
+    }
+    ok(!read_text(&plan, small, &err), "a plan without a dense part");
+    ok(!plan.problem.job.dense && !strstr(plan_to_json(&plan, &arena), "dense"),
+       "writes none");
+    for (uint32_t r = 0; r < plan.problem.cluster.n_devices; r++)
+        plan.problem.cluster.memory_bytes[r] = (uint64_t)1 << 40;
+    if (dense_read(&plan.problem.job.dense, "dcnv2;dtype:bf16", 16,
+                   plan.problem.tables, plan.problem.n_tables, &arena, &err))
+        ok(0, "%s", err.msg);
+    plan.dense = (struct dense_cost){1.5, 3, 0.25, 2, 0x1.1p-3, 0.5};
+    if (!ok(!read_text(&again, plan_to_json(&plan, &arena), &err), "with one"))
+        printf("# %s\n", err.msg);
+    ok(!memcmp(&again.dense, &plan.dense, sizeof(plan.dense)),
+       "its predicted times come back");
+    ok(again.problem.job.dense &&
+           again.problem.job.dense->type == DENSE_TYPE_BF16 &&
+           again.problem.job.dense->n_parameters ==
+               plan.problem.job.dense->n_parameters,
+       "and its layers");
+    ok(strcmp(plan_inputs_hash(&plan, &arena),
+              plan_inputs_hash(&again, &arena)) == 0,
+       "the same inputs");
+    again.dense.forward_ms = 2;
+    ok(strcmp(plan_inputs_hash(&plan, &arena),
+              plan_inputs_hash(&again, &arena)) != 0,
+       "another rate of the GPU is another input");
+}
+
 static void test_files(void)
 {
     char dir[] = "/tmp/t_plan_json.XXXXXX";
@@ -1058,6 +1117,7 @@ int main(void)
     test_foreign_bytes();
     test_kept();
     test_old_host();
+    test_dense();
     test_files();
     arena_release(&arena);
     return tap_done();
