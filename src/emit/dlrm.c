@@ -144,6 +144,89 @@ static int check_replicas(const struct plan *plan, struct err *err)
     return 0;
 }
 
+/* Number of dense features of DLRM's data sets. */
+#define DENSE_FEATURES 13
+
+/* Checks that DLRM can train the plan's dense part. `width` is the number of
+ * columns of the widest table. */
+static int check_dense(const struct dense *dense, uint32_t width,
+                       struct err *err)
+{
+    const struct dense_widths *bottom = &dense->bottom, *top = &dense->top;
+
+    if (dense->interaction != INTERACTION_DOT &&
+        dense->interaction != INTERACTION_DCN)
+        return err_input(
+            err,
+            "the dense part has the interaction '%s', but DLRM has "
+            "dot and dcn",
+            interaction_names[dense->interaction]);
+    if (bottom->n < 2 || bottom->width[0] != DENSE_FEATURES)
+        return err_input(err,
+                         "the dense part has %u dense features and %u bottom "
+                         "layers, but DLRM has %d features and at least one "
+                         "layer",
+                         bottom->n ? bottom->width[0] : 0,
+                         bottom->n ? bottom->n - 1 : 0, DENSE_FEATURES);
+    if (bottom->width[bottom->n - 1] != width)
+        return err_input(err,
+                         "the bottom layers of the dense part end with %u "
+                         "values, but DLRM needs %u, as the widest table has",
+                         bottom->width[bottom->n - 1], width);
+    if (top->width[top->n - 1] != 1)
+        return err_input(err,
+                         "the top layers of the dense part end with %u values, "
+                         "but DLRM needs 1",
+                         top->width[top->n - 1]);
+    return 0;
+}
+
+/* Prints an option that takes widths begin .. n. */
+static void print_widths(const char *option, const struct dense_widths *widths,
+                         uint32_t begin, struct buf *out)
+{
+    buf_printf(out, "    %s \"", option);
+    for (uint32_t i = begin; i < widths->n; i++)
+        buf_printf(out, "%s%" PRIu32, i > begin ? "," : "", widths->width[i]);
+    buf_printf(out, "\"\n");
+}
+
+/* Prints the options of the dense part, one on each line. Without a dense part
+ * its bottom layers end with `width` values, as DLRM needs. */
+static void print_dense(const struct dense *dense, uint32_t width,
+                        struct buf *out)
+{
+    if (!dense) {
+        buf_printf(out,
+                   "    --dense_arch_layer_sizes \"512,256,%" PRIu32 "\"\n",
+                   width);
+        return;
+    }
+    print_widths("--dense_arch_layer_sizes", &dense->bottom, 1, out);
+    print_widths("--over_arch_layer_sizes", &dense->top, 0, out);
+    if (dense->interaction == INTERACTION_DCN)
+        buf_printf(out,
+                   "    --interaction_type dcn\n"
+                   "    --dcn_num_layers %" PRIu32 "\n"
+                   "    --dcn_low_rank_dim %" PRIu32 "\n",
+                   dense->n_cross, dense->rank);
+    if (dense->type == DENSE_TYPE_TF32)
+        buf_printf(out, "    --allow_tf32\n");
+}
+
+/* Prints a note if DLRM does not compute as the dense part says. */
+static void note_dense(const struct dense *dense, struct buf *notes)
+{
+    if (dense_is_mixed(dense))
+        buf_printf(notes, "# DLRM multiplies in fp32, not in %s.\n",
+                   dense_type_names[dense->type]);
+    if (dense->gradients != DENSE_TYPE_FP32)
+        buf_printf(notes, "# DLRM exchanges gradients in fp32, not in %s.\n",
+                   dense_type_names[dense->gradients]);
+    if (dense->is_fused)
+        buf_printf(notes, "# DLRM does not compile its dense part.\n");
+}
+
 /* Expands a template: replaces each {{word}} by its text in `words`. */
 static void expand(struct buf *out, const char *template, const json_t *words)
 {
@@ -173,7 +256,7 @@ static json_t *words_of_job(const struct plan *plan,
     const struct cluster *cluster = &problem->cluster;
     const uint32_t n_gpus = cluster->n_devices;
     const enum optimizer optimizer = problem->tables[0].optimizer;
-    struct buf notes = {0}, pod = {0};
+    struct buf notes = {0}, pod = {0}, dense = {0};
     json_t *words = json_pack(
         "{s:o, s:o, s:o, s:s, s:o, s:o, s:s}", "hosts",
         json_sprintf("%u", n_gpus / cluster->devices_per_host), "local",
@@ -197,11 +280,15 @@ static json_t *words_of_job(const struct plan *plan,
                    features->n_rounded);
     if (problem->batch % n_gpus)
         buf_printf(&notes, "# The batch of a GPU is rounded.\n");
+    if (problem->job.dense)
+        note_dense(problem->job.dense, &notes);
+    print_dense(problem->job.dense, features->width, &dense);
     if (cluster->hosts_per_domain > 1)
         buf_printf(&pod, "\nexport TORCHREC_RESOLVED_POD_SIZE=%u\n",
                    cluster->hosts_per_domain);
     set_word(words, "notes", &notes);
     set_word(words, "pod", &pod);
+    set_word(words, "dense", &dense);
     return words;
 }
 
@@ -246,6 +333,11 @@ static int print_script(const struct plan *plan,
     if (check_replicas(plan, err))
         return -1;
     features_init(&features, problem);
+    if (problem->job.dense &&
+        check_dense(problem->job.dense, features.width, err)) {
+        mem_free(features.order);
+        return -1;
+    }
     words = words_of_job(plan, &features);
     add_words_of_tables(words, &features);
     torchrec.prefix = features.have_prefix ? "" : TABLE_PREFIX;

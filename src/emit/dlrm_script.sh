@@ -40,8 +40,7 @@ cat >"$work/train.py" <<'END_OF_PYTHON'
 args=(
     --num_embeddings_per_feature "{{rows}}"
     --embedding_dim {{width}}
-    --dense_arch_layer_sizes "512,256,{{width}}"
-    --batch_size {{batch}}
+{{dense}}    --batch_size {{batch}}
 {{adagrad}})
 {{multi_hot}}{{pod}}
 torchrun --nnodes {{hosts}} --nproc_per_node {{local}} \

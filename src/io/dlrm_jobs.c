@@ -18,7 +18,7 @@ bool dlrm_is_s(const struct dlrm_job *job)
     bool is_s = job->names[1];
 
     for (int i = FIRST_S; i < N_OPTIONS && !job->names[0]; i++)
-        is_s |= job->values[i] != NULL;
+        is_s |= !dlrm_is_of_dense(i) && job->values[i];
     return is_s;
 }
 
@@ -62,8 +62,8 @@ static int differ(const struct dlrm_reader *reader, const struct dlrm_job *job,
 
 /* Checks that a command line agrees with the first one of the file, because a
  * file must describe a single job. */
-static int compare_jobs(const struct dlrm_reader *reader,
-                        const struct dlrm_job *job, struct err *err)
+static int compare_jobs(struct dlrm_reader *reader, const struct dlrm_job *job,
+                        struct err *err)
 {
     const struct dlrm_job *first = &reader->job;
 
@@ -74,9 +74,13 @@ static int compare_jobs(const struct dlrm_reader *reader,
                          reader->source, job->first_line,
                          dlrm_scripts[dlrm_is_s(job)],
                          dlrm_scripts[dlrm_is_s(first)], first->first_line);
-    for (int i = 0; i < N_OPTIONS; i++)
-        if (!is_same(i, job->values[i], first->values[i]))
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (is_same(i, job->values[i], first->values[i]))
+            continue;
+        if (!dlrm_is_of_dense(i))
             return differ(reader, job, first, i, err);
+        reader->differs_in_dense = true;
+    }
     return 0;
 }
 
@@ -96,9 +100,10 @@ static int end_job(struct dlrm_reader *reader, struct err *err)
     if (!job->first_line)
         return 0;
     for (int i = 0; i < FIRST_S; i++)
-        has_main |= job->values[i] != NULL;
+        has_main |= !dlrm_is_of_dense(i) && job->values[i];
     for (int i = 0; i < N_OPTIONS; i++)
-        if (job->values[i] && is_s == (i < FIRST_S) && (is_s || has_main))
+        if (job->values[i] && !dlrm_is_of_dense(i) && is_s == (i < FIRST_S) &&
+            (is_s || has_main))
             return err_input(
                 err,
                 "%s:%zu: %s is not an option of %s, as the other options are",
@@ -143,7 +148,7 @@ static int check_word(const struct dlrm_reader *reader,
     const char *text = word->text;
 
     for (int i = 0; *text && i < N_OPTIONS; i++)
-        if (strstr(text + 1, dlrm_options[i].name))
+        if (!dlrm_is_of_dense(i) && strstr(text + 1, dlrm_options[i].name))
             return err_input(
                 err,
                 "%s:%zu: %s is inside '%s', where no shell takes it as an "
@@ -165,9 +170,11 @@ static bool is_nested(const struct shell_command *command, size_t i)
 }
 
 /* Stores the option that begins at word i in the job. Returns the number of
- * words that the option takes, or 0 if no option begins there. */
+ * words that the option takes, or 0 if no option begins there. Sets *is_job if
+ * the option concerns tables. */
 static size_t take_option(struct dlrm_job *job,
-                          const struct shell_command *command, size_t i)
+                          const struct shell_command *command, size_t i,
+                          bool *is_job)
 {
     const char *value;
     const int option = find_option(command->words[i].text, &value);
@@ -175,6 +182,7 @@ static size_t take_option(struct dlrm_job *job,
 
     if (option < 0)
         return 0;
+    *is_job |= !dlrm_is_of_dense(option);
     if (!dlrm_options[option].has_value)
         value = "";
     else if (!value && i + 1 < command->n_words)
@@ -217,8 +225,7 @@ static int read_words(struct dlrm_reader *reader, struct dlrm_job *job,
             n = 1;
             continue;
         }
-        n = take_option(job, command, i);
-        *is_job |= n > 0;
+        n = take_option(job, command, i, is_job);
         if (!n && check_word(reader, word, err))
             return -1;
         for (int s = 0; s < 2; s++)
@@ -234,6 +241,15 @@ static int read_words(struct dlrm_reader *reader, struct dlrm_job *job,
     return 0;
 }
 
+static bool has_values(const struct dlrm_job *job)
+{
+    bool has = false;
+
+    for (int i = 0; i < N_OPTIONS; i++)
+        has |= job->values[i] != NULL;
+    return has;
+}
+
 /* Handles one command of the script. This is the callback of shell_read. */
 static int take_command(void *ctx, const struct shell_command *command,
                         struct err *err)
@@ -245,16 +261,17 @@ static int take_command(void *ctx, const struct shell_command *command,
     struct dlrm_reader *reader = ctx;
     const struct shell_word *first = &command->words[0];
     struct dlrm_job job = {.first_line = first->line}, *last = &reader->last;
-    bool is_job = false;
+    bool is_job = false, continues;
 
     if (text_choice(foreign, first->text) >= 0)
         return 0;
     if (read_words(reader, &job, command, &is_job, err))
         return -1;
-    if (!is_job)
+    continues = !strncmp(first->text, "--", 2) && last->first_line &&
+                first->line <= last->last_line + 1;
+    if (!is_job && !(continues && has_values(&job)))
         return 0;
-    if (strncmp(first->text, "--", 2) != 0 || !last->first_line ||
-        first->line > last->last_line + 1) {
+    if (!continues) {
         if (end_job(reader, err))
             return -1;
         *last = job;
@@ -263,9 +280,12 @@ static int take_command(void *ctx, const struct shell_command *command,
     /* A line that consists of options continues the command line of the
      * previous line, so it is merged into that command line. */
     for (int i = 0; i < N_OPTIONS; i++) {
-        if (job.values[i] && last->values[i] &&
-            !is_same(i, job.values[i], last->values[i]))
+        const bool is_other = job.values[i] && last->values[i] &&
+                              !is_same(i, job.values[i], last->values[i]);
+
+        if (is_other && !dlrm_is_of_dense(i))
             return differ(reader, &job, last, i, err);
+        reader->differs_in_dense |= is_other;
         if (job.values[i] && !last->values[i]) {
             last->values[i] = job.values[i];
             last->lines[i] = job.lines[i];
@@ -281,7 +301,7 @@ static int take_command(void *ctx, const struct shell_command *command,
 static bool has_option(const char *line)
 {
     for (int i = 0; i < N_OPTIONS; i++)
-        if (strstr(line, dlrm_options[i].name))
+        if (!dlrm_is_of_dense(i) && strstr(line, dlrm_options[i].name))
             return true;
     return strstr(line, dlrm_scripts[0]) || strstr(line, dlrm_scripts[1]);
 }

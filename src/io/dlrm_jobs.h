@@ -5,11 +5,13 @@
 #include "base/mem.h"
 
 /* Finds dlrm command lines in a script and reads those options that define the
- * tables. All command lines of a file must describe the same job. */
+ * tables or the dense part. All command lines of a file must describe the same
+ * tables. */
 
 /* Options of the two dlrm scripts. An id with the prefix S_ is an option of
- * dlrm_s_pytorch.py; all other ids are options of dlrm_main.py. Columns: id,
- * name, whether a value follows the option, default value in the script. */
+ * dlrm_s_pytorch.py; all other ids are options of dlrm_main.py. Options of the
+ * dense part come last in each group. Columns: id, name, whether a value
+ * follows the option, default value in the script. */
 #define OPTIONS(OPTION)                                                \
     OPTION(ROWS_LIST, "--num_embeddings_per_feature", true, NULL)      \
     OPTION(ROWS, "--num_embeddings", true, "100000")                   \
@@ -19,6 +21,12 @@
     OPTION(DATA, "--synthetic_multi_hot_criteo_path", true, NULL)      \
     OPTION(ADAGRAD, "--adagrad", false, NULL)                          \
     OPTION(BATCH, "--batch_size", true, "32")                          \
+    OPTION(BOTTOM, "--dense_arch_layer_sizes", true, "512,256,64")     \
+    OPTION(TOP, "--over_arch_layer_sizes", true, "512,512,256,1")      \
+    OPTION(INTERACTION, "--interaction_type", true, "original")        \
+    OPTION(CROSS_LAYERS, "--dcn_num_layers", true, "3")                \
+    OPTION(CROSS_RANK, "--dcn_low_rank_dim", true, "512")              \
+    OPTION(TF32, "--allow_tf32", false, NULL)                          \
     OPTION(S_ROWS_LIST, "--arch-embedding-size", true, "4-3-2")        \
     OPTION(S_DIM, "--arch-sparse-feature-size", true, "2")             \
     OPTION(S_LOOKUPS, "--num-indices-per-lookup", true, "10")          \
@@ -27,10 +35,19 @@
     OPTION(S_GENERATION, "--data-generation", true, "random")          \
     OPTION(S_MIXED_DIMS, "--md-flag", false, NULL)                     \
     OPTION(S_QUOTIENTS, "--qr-flag", false, NULL)                      \
-    OPTION(S_BATCH, "--mini-batch-size", true, "1")
+    OPTION(S_BATCH, "--mini-batch-size", true, "1")                    \
+    OPTION(S_BOTTOM, "--arch-mlp-bot", true, "4-3-2")                  \
+    OPTION(S_TOP, "--arch-mlp-top", true, "4-2-1")                     \
+    OPTION(S_INTERACTION, "--arch-interaction-op", true, "dot")        \
+    OPTION(S_ITSELF, "--arch-interaction-itself", false, NULL)
 
 #define OPTION_ID(id, name, has_value, otherwise) id,
 enum { OPTIONS(OPTION_ID) N_OPTIONS, FIRST_S = S_ROWS_LIST };
+/* True for options of the dense part, which do not concern the tables. */
+static inline bool dlrm_is_of_dense(int option)
+{
+    return (option >= BOTTOM && option < FIRST_S) || option >= S_BOTTOM;
+}
 struct dlrm_option {
     const char *name;
     bool has_value;
@@ -56,6 +73,9 @@ struct dlrm_reader {
     struct dlrm_job job;
     struct dlrm_job last;
     size_t n_jobs;
+    /* true: two command lines give an option of the dense part different
+     * values */
+    bool differs_in_dense;
 };
 
 /* True if the job's command line calls dlrm_s_pytorch.py. */

@@ -3,6 +3,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "io/dlrm_dense.h"
 #include "io/dlrm_jobs.h"
 #include "io/shell_script.h"
 
@@ -137,7 +138,7 @@ static void note_defaults(const struct dlrm_reader *reader, bool is_main,
     for (int i = is_main ? 0 : FIRST_S; i < (is_main ? FIRST_S : N_OPTIONS);
          i++)
         if (!job->values[i] && dlrm_options[i].otherwise && i != S_GENERATION &&
-            !(i == ROWS && job->values[ROWS_LIST]))
+            !dlrm_is_of_dense(i) && !(i == ROWS && job->values[ROWS_LIST]))
             buf_printf(notes, "# %s is not given: %s, the script's default\n",
                        dlrm_options[i].name, dlrm_options[i].otherwise);
     if (is_main && !job->values[HOT_LIST] && unknown_lookups(job, true) < 0)
@@ -178,6 +179,7 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
     if (!notes)
         return;
     note_defaults(reader, is_main, notes);
+    dlrm_note_dense(reader, is_main, notes);
     if (job->extra)
         buf_printf(
             notes, "# %s\n",

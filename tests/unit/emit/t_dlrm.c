@@ -122,6 +122,71 @@ static void test_script(void)
            "the same plan, the same text");
 }
 
+static void set_dense(struct plan *plan, const char *text)
+{
+    struct err err = {0};
+
+    if (dense_read(&plan->problem.job.dense, text, strlen(text),
+                   plan->problem.tables, plan->problem.n_tables, &arena, &err))
+        ok(0, "%s", err.msg);
+}
+
+/* The script passes the layers of the plan's dense part. */
+static void test_dense(void)
+{
+    static const struct {
+        const char *dense, *message;
+    } refused[] = {
+        {"dlrm;interaction:cat",
+         "the dense part has the interaction 'cat', but DLRM has dot and dcn"},
+        {"dlrm;interaction:pool:2",
+         "the dense part has the interaction 'pool', but DLRM has dot and dcn"},
+        {"dcnv2;bottom:13",
+         "the dense part has 13 dense features and 0 bottom layers, but DLRM "
+         "has 13 features and at least one layer"},
+        {"dcnv2;bottom:10-128",
+         "the dense part has 10 dense features and 1 bottom layers, but DLRM "
+         "has 13 features and at least one layer"},
+        {"dcnv2;bottom:13-64",
+         "the bottom layers of the dense part end with 64 values, but DLRM "
+         "needs 128, as the widest table has"},
+        {"dcnv2;top:64-2", "the top layers of the dense part end with 2 "
+                           "values, but DLRM needs 1"},
+    };
+    struct plan plan = criteo_plan();
+    struct err err = {0};
+    const char *script;
+
+    set_dense(&plan, "dcnv2;bottom:13-64-128;dtype:tf32");
+    script = emitted(&emit_dlrm, &plan, &err);
+    is_in(script, "    --dense_arch_layer_sizes \"64,128\"\n"
+                  "    --over_arch_layer_sizes \"1024,1024,512,256,1\"\n"
+                  "    --interaction_type dcn\n"
+                  "    --dcn_num_layers 3\n"
+                  "    --dcn_low_rank_dim 512\n"
+                  "    --allow_tf32\n");
+    ok(!strstr(script, "# DLRM multiplies"), "DLRM computes like that");
+    set_dense(&plan, "dlrm;dtype:bf16;grads:fp16;kernels:fused");
+    script = emitted(&emit_dlrm, &plan, &err);
+    is_in(script, "    --dense_arch_layer_sizes \"512,256,128\"\n"
+                  "    --over_arch_layer_sizes \"1024,1024,512,256,1\"\n"
+                  "    --batch_size 8192\n");
+    is_in(script, "# DLRM multiplies in fp32, not in bf16.\n"
+                  "# DLRM exchanges gradients in fp32, not in fp16.\n"
+                  "# DLRM does not compile its dense part.\n");
+    runs("shellcheck", "shellcheck", written("run.sh", script));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct buf out = {0};
+
+        err = (struct err){0};
+        set_dense(&plan, refused[i].dense);
+        ok(emit_dlrm.emit(&plan, &(struct emit_options){0}, &out, &err),
+           "refused: %s", refused[i].dense);
+        is_str(err.msg, refused[i].message, "its message");
+        buf_release(&out);
+    }
+}
+
 /* Two names with the same number do not determine an order, so the order of the
  * list stays. */
 static void test_same_numbers(void)
@@ -463,6 +528,7 @@ int main(void)
     if (!mkdtemp(dir))
         tap_skip_all("no temporary folder");
     test_script();
+    test_dense();
     test_same_numbers();
     test_names();
     test_other_lists();

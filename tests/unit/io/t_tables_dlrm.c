@@ -72,6 +72,65 @@ static void test_main(void)
        "26 tables of one size, and the script's default of columns");
 }
 
+/* Returns the notes of a command line from the one about the dense part on. */
+static const char *dense_note(const char *text)
+{
+    const char *note;
+
+    if (import(text, NULL))
+        return err.msg;
+    note = strstr(noted(), "dense part");
+    return note ? note : "none";
+}
+
+static void test_dense(void)
+{
+#define MAIN "dlrm_main.py --num_embeddings_per_feature 10,20 "
+#define S                                          \
+    "dlrm_s_pytorch.py --arch-embedding-size=9-8 " \
+    "--arch-sparse-feature-size=4 "
+    static const char *const cases[][2] = {
+        {MAIN, "none"},
+        {MAIN "--dense_arch_layer_sizes 512,256,128 "
+              "--over_arch_layer_sizes=1024,512,1",
+         "dense part: plan with --dense "
+         "'bottom:13-512-256-128;interaction:dot;top:1024-512-1;dtype:fp32'\n"},
+        {MAIN "--interaction_type=dcn --dcn_num_layers=2 --dcn_low_rank_dim "
+              "64 --allow_tf32",
+         "dense part: plan with --dense "
+         "'bottom:13-512-256-64;interaction:dcn:2x64;top:512-512-256-1;"
+         "dtype:tf32'\n"},
+        {MAIN "--interaction_type projection",
+         "dense part is unknown, by --interaction_type projection\n"},
+        {MAIN "--over_arch_layer_sizes $SIZES",
+         "dense part is unknown, by --over_arch_layer_sizes $SIZES\n"},
+        {MAIN "--over_arch_layer_sizes 512,x,1",
+         "dense part cannot be read: top takes whole numbers from 1 to "
+         "1000000, "
+         "not 'x'\n"},
+        {MAIN "--over_arch_layer_sizes 512,1\n" MAIN
+              "--over_arch_layer_sizes 256,1",
+         "dense part is unknown: the command lines give different ones\n"},
+        {S "--arch-mlp-bot=13-16-4 --arch-mlp-top 8-1",
+         "dense part: plan with --dense "
+         "'bottom:13-16-4;interaction:dot;top:8-1;dtype:fp32'\n"},
+        {S "--arch-interaction-op cat",
+         "dense part: plan with --dense "
+         "'bottom:4-3-2;interaction:cat;top:4-2-1;dtype:fp32'\n"},
+        {S "--arch-interaction-itself",
+         "dense part is unknown, by --arch-interaction-itself given\n"},
+        {"--num_embeddings_per_feature 10,20\n--dense_arch_layer_sizes 64\n"
+         "--embedding_dim 64\n",
+         "dense part: plan with --dense "
+         "'bottom:13-64;interaction:dot;top:512-512-256-1;dtype:fp32'\n"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        is_str(dense_note(cases[i][0]), cases[i][1], cases[i][0]);
+        ok(list.n_tables == 2, "the tables are read");
+    }
+}
+
 static void test_s(void)
 {
     is_str(
@@ -415,6 +474,7 @@ static void test_unknown(void)
 int main(void)
 {
     test_main();
+    test_dense();
     test_s();
     test_draws();
     test_names();
