@@ -37,7 +37,8 @@
   the place of the predicted time.
 - `make bench` has a table `dense`: published matrix products, and 40 published
   steps of models whose layers are known.
-- upgrade: plans may have the members `step.dense`, `step.dense_cost` and
+- upgrade: plans may have the members `step.dense`, `step.dense_bytes`,
+  `step.dense_cost` and
   `memory_bytes.dense`; plans without a dense part are as before.
 - `emit --format dlrm` passes the layers of the plan's dense part to DLRM, and
   `tables import` reads them from DLRM's command lines: a comment has the text for

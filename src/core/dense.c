@@ -483,7 +483,8 @@ const char *const dense_item_names[N_DENSE_ITEMS] = {
  *
  *   - the input of each product; the output of a ReLU is the same tensor
  *   - the output of the bottom layers, which the interaction copies
- *   - dot: all vectors; pool: the pooled vectors before the means
+ *   - dot: all vectors, of which mixed precision makes a copy for each side of
+ *     the product; pool: the pooled vectors before the means
  *   - dcn: the output of each cross layer's second product. Its sum with the
  *     bias is fp32, and so is the input of the cross layers, of which mixed
  *     precision keeps a copy.
@@ -499,7 +500,8 @@ static double kept_bytes(const struct dense *dense)
     if (n > 1)
         values += dense->bottom.width[n - 1];
     if (dense->interaction == INTERACTION_DOT)
-        values += (double)dense->n_vectors * dense->dim;
+        values +=
+            (1 + dense_is_mixed(dense)) * (double)dense->n_vectors * dense->dim;
     if (dense->interaction == INTERACTION_POOL)
         fp32_values += (double)dense->pooled;
     if (dense->interaction == INTERACTION_DCN)

@@ -108,6 +108,16 @@ static const struct place_field dense_cost_fields[] = {
     {"error_frac", DENSE_COST(error_frac), false, 0, 1e6, NULL},
 };
 
+/* Memory of the dense part. It is written for other programs, and not read. */
+#define DENSE_MEMORY(member) MEMBER_OF(struct dense_memory, member)
+static const struct place_field dense_memory_fields[] = {
+    {"weights", DENSE_MEMORY(weights), true, 0, 0x1p64, NULL},
+    {"masters", DENSE_MEMORY(masters), true, 0, 0x1p64, NULL},
+    {"gradients", DENSE_MEMORY(gradients), true, 0, 0x1p64, NULL},
+    {"optimizer", DENSE_MEMORY(optimizer), true, 0, 0x1p64, NULL},
+    {"activations", DENSE_MEMORY(activations), true, 0, 0x1p64, NULL},
+};
+
 #define MEMORY(member) MEMBER_OF(struct memory_items, member)
 static const struct place_field memory_fields[] = {
     {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},

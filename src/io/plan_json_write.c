@@ -154,12 +154,30 @@ static void print_document(struct buf *out, json_t *root)
     buf_printf(out, "\n}\n");
 }
 
+/* Returns the memory of the dense part by item, and the bytes of DDP's
+ * buckets. */
+static json_t *from_dense_memory(const struct problem *problem)
+{
+    const struct dense_memory memory = problem_dense_memory(problem);
+    struct dense_bucket buckets[DENSE_MAX_BUCKETS];
+    const uint32_t n = dense_buckets(problem->job.dense, buckets);
+    json_t *value = PLACE_ROW(&memory, dense_memory_fields);
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        append(list, json_integer((json_int_t)(buckets[i].n_parameters *
+                                               sizeof(float))));
+    set(value, "buckets", list);
+    return value;
+}
+
 static void set_dense(json_t *step, const struct plan *plan)
 {
     struct buf text = {0};
 
     dense_print(plan->problem.job.dense, &text);
     set(step, "dense", json_string(text.data));
+    set(step, "dense_bytes", from_dense_memory(&plan->problem));
     if (dense_cost_ms(&plan->dense) > 0)
         set(step, "dense_cost", PLACE_ROW(&plan->dense, dense_cost_fields));
     buf_release(&text);

@@ -224,6 +224,11 @@ static void test_memory(void)
     dense.type = DENSE_TYPE_BF16;
     dense.gradients = DENSE_TYPE_BF16;
     memory = dense_memory(&dense, 100, 1);
+    is_i64((int64_t)memory.activations,
+           200 * (13 + 512 + 256 + 479 + 1024 + 1024 + 512 + 256 + 128 +
+                  2 * 27 * 128) +
+               800,
+           "bf16 activations have the vectors twice");
     is_i64((int64_t)memory.weights, (int64_t)(2 * n), "bf16 weights");
     is_i64((int64_t)memory.masters, (int64_t)(4 * n), "and their masters");
     is_i64((int64_t)memory.gradients, (int64_t)(6 * n),
