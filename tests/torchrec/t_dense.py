@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Compares the memory of a dense part with PyTorch and DDP: weights, gradients,
-DDP's buckets and optimizer state in bytes, and activations with the tensors
-that autograd keeps for the backward pass. The models are TorchRec's DLRM and
+"""Compares the memory of a dense part with PyTorch and DDP: weights,
+gradients, DDP's buckets and optimizer state in bytes, and activations with the
+tensors that autograd keeps for the backward pass. The models are TorchRec's DLRM and
 DLRM-DCN, and layers of the same kind for the interactions that TorchRec does
 not have. Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA its data.
 """
@@ -68,9 +68,9 @@ class Joined(nn.Module):
 
     def __init__(self, n_features, top, stride=1):
         super().__init__()
-        self.pool = (
-            nn.AvgPool1d(stride, ceil_mode=True) if stride > 1 else nn.Identity()
-        )
+        self.pool = nn.Identity()
+        if stride > 1:
+            self.pool = nn.AvgPool1d(stride, ceil_mode=True)
         widths = [n_features + -(-N_TABLES * DIM // stride), *top]
         layers = []
         for width, after in zip(widths, top):

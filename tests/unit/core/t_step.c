@@ -358,8 +358,33 @@ static void test_chunks(void)
     is_near(step_of_ranks(&step, 2, phases), 3, 1e-12, "one: all of it");
 }
 
+/* The all-reduce of the dense part is hidden behind its backward pass, but
+ * takes its time on the links. */
+static void test_links(void)
+{
+    const double phases[1][N_PHASES] = {{[PHASE_INPUT] = 1,
+                                         [PHASE_OUTPUT] = 2,
+                                         [PHASE_GRADIENT] = 2,
+                                         [PHASE_REDUCE] = 0.5}};
+
+    for (unsigned p = 0; p < N_PIPELINES; p++) {
+        struct step step = {
+            .pipeline = (enum pipeline)p, .n_chunks = 1, .dense_ms = 10};
+        const double without = step_of_ranks(&step, 1, phases);
+
+        step.dense_reduce_ms = 0.1;
+        is_near(step_of_ranks(&step, 1, phases), without, 1e-12,
+                "a short all-reduce is hidden");
+        step.dense_reduce_ms = 40;
+        if (step.pipeline != PIPELINE_NONE)
+            is_near(step_of_ranks(&step, 1, phases), 45.5, 1e-12,
+                    "a long one shares the links with the other exchanges");
+    }
+}
+
 int main(void)
 {
+    test_links();
     test_simulation(tap_size(1000, 10000));
     test_rises(tap_size(10000, 100000));
     test_exposed();
