@@ -140,6 +140,24 @@ static void test_step(void)
        "a T4 has no bf16");
 }
 
+/* NCCL issues 1244 and 1469: 46 us for small messages among 2 x 8 H20, and a
+ * bus bandwidth of 150 GB/s for 64 MiB among 16 x 8 H100. */
+static void test_published_all_reduces(void)
+{
+    const double ms = 2 * 127. / 128 * (64 << 20) / 150e6;
+    struct comm_oracle oracle;
+    struct problem problem;
+
+    make_problem(&problem, 16, 65536, "dlrm");
+    ok(!price(&oracle, &problem, "h20"), "two hosts %s", err.msg);
+    is_near(comm_allreduce_ms(&oracle, 1), 0.046, 0.003, "latency");
+    is_near(comm_allreduce_ms(&oracle, 0), 0, 0, "no bytes, no latency");
+    make_problem(&problem, 128, 65536, "dlrm");
+    ok(!price(&oracle, &problem, "h100"), "16 hosts %s", err.msg);
+    is_near(comm_allreduce_ms(&oracle, 64 << 20) / ms, 1, 0.3,
+            "a large message");
+}
+
 /* Relations between prices that hold whatever the constants are. */
 static void test_relations(void)
 {
@@ -197,6 +215,7 @@ int main(void)
     test_products();
     test_rates();
     test_step();
+    test_published_all_reduces();
     test_relations();
     arena_release(&arena);
     return tap_done();
