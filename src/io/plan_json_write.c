@@ -164,9 +164,11 @@ static json_t *from_dense_memory(const struct problem *problem)
     json_t *value = PLACE_ROW(&memory, dense_memory_fields);
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < n; i++)
-        append(list, json_integer((json_int_t)(buckets[i].n_parameters *
-                                               sizeof(float))));
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t bytes = buckets[i].n_parameters * sizeof(float);
+
+        append(list, json_integer((json_int_t)bytes));
+    }
     set(value, "buckets", list);
     return value;
 }
