@@ -124,7 +124,7 @@ static bool is_preferred(const struct advising *advising,
     const struct priced_parts parts = plan_priced_parts(plan);
     const double best_ms = advice->cheapest.total_ms;
     const double total_ms = plan->total_ms, step_ms = plan_step(plan).ms;
-    const bool is_dense_known = job_dense_ms(&plan->problem.job) > 0;
+    const bool is_dense_known = job_knows_dense(&plan->problem.job);
     double error = advising->options.simplest_frac;
 
     if (error == SIMPLEST_BY_ERROR)
@@ -150,6 +150,7 @@ static bool is_preferred(const struct advising *advising,
 static int try_without(struct advising *advising,
                        const struct restriction *restriction, struct err *err)
 {
+    struct priced_parts *cheapest = &advising->advice->cheapest, found;
     struct alternative *alternative;
     struct plan plan = {0};
 
@@ -168,6 +169,8 @@ static int try_without(struct advising *advising,
                              .keeps_training = restriction->changes_training,
                              .total_ms = INFINITY,
                              .step_ms = INFINITY};
+    advising->options.best_ms = cheapest->total_ms;
+    advising->options.found = &found;
     if (isfinite(advising->end_ms))
         advising->options.time_limit_ms = advising->end_ms - clock_ms();
     if (search_full(&plan, advising->oracle, &advising->options,
@@ -178,6 +181,8 @@ static int try_without(struct advising *advising,
         *err = (struct err){0};
         return 0;
     }
+    if (found.total_ms < cheapest->total_ms)
+        *cheapest = found;
     alternative->total_ms = plan.total_ms;
     alternative->step_ms = plan_step(&plan).ms;
     alternative->is_chosen =
@@ -247,7 +252,6 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
                                                  (double)first.n_evaluations)));
     advising.options.trace = NULL;
     advising.options.rivals = NULL;
-    advising.options.best_ms = advice->cheapest.total_ms;
     for (size_t i = 0; i < MOST_ALTERNATIVES && allows_more(&advising); i++)
         if (!interrupt_requested() && clock_ms() < advising.end_ms &&
             try_without(&advising, &restrictions[i], err))

@@ -65,6 +65,25 @@ static void offer(struct full *full, struct snapshot *assignment)
         snapshot_copy(&full->start, assignment);
 }
 
+/* Offers the plan that the published search makes by memory alone, after
+ * joining pieces of a table that share a device. If it finds none, offers a
+ * plan by memory in which all kinds of cuts are allowed. */
+static void offer_by_memory(struct full *full, struct snapshot *next,
+                            const struct search_options *options)
+{
+    struct plan plan = {.problem = *full->space.problem};
+    struct err ignored = {0};
+    bool is_found = !search_reference(&plan, full->checked.oracle, options,
+                                      &full->scratch, &ignored);
+
+    if (is_found) {
+        plan_join_columns(&plan, false, &full->scratch);
+        is_found = snapshot_from_plan(next, &full->space, &plan);
+    }
+    if (is_found || fit_by_memory(next, &full->space, NULL))
+        offer(full, next);
+}
+
 /* Offers the result of the published search, after joining pieces of a table
  * that share a device. So the full search never ends dearer than the published
  * search. If the published search finds no plan by cost, its plan by memory
@@ -78,8 +97,7 @@ static void offer_published(struct full *full, struct snapshot *next)
     search_options_init(&options);
     options.pool = full->options->pool;
     if (!published_find(next, &found, space, &options)) {
-        if (fit_by_memory(next, space, NULL))
-            offer(full, next);
+        offer_by_memory(full, next, &options);
         return;
     }
     full->schedule.published_ms = next->total_ms;

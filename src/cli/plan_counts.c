@@ -115,7 +115,7 @@ static void note_plan(struct counts *counts, struct count *count,
     count->scaling_frac = count->gpu_rate / counts->smallest->gpu_rate;
     if (!counts->fastest || count->rate > counts->fastest->rate)
         counts->fastest = count;
-    counts->is_bound |= !(job_dense_ms(&plan->problem.job) > 0);
+    counts->is_bound |= !job_knows_dense(&plan->problem.job);
 }
 
 /* Returns the time limit in ms for the next number of GPUs: an equal share of

@@ -58,28 +58,29 @@ static const char *const kernel_names[] = {"eager", "fused", NULL};
 
 /* A slice of the text. */
 struct word {
-    const char *at;
+    const char *text;
     size_t len;
 };
 /* Arguments of "%.*s" that print the begin of a word. */
-#define SHOWN(word) (int)((word).len < 40 ? (word).len : 40), (word).at
+#define SHOWN(word) (int)((word).len < 40 ? (word).len : 40), (word).text
 
 /* Moves the text up to the separator from the front of *rest to *first. Returns
  * true if there is a separator. */
 static bool cut(struct word *first, struct word *rest, char separator)
 {
-    const char *end = rest->len ? memchr(rest->at, separator, rest->len) : NULL;
+    const char *end =
+        rest->len ? memchr(rest->text, separator, rest->len) : NULL;
 
     *first =
-        (struct word){rest->at, end ? (size_t)(end - rest->at) : rest->len};
-    rest->at += first->len + (end != NULL);
+        (struct word){rest->text, end ? (size_t)(end - rest->text) : rest->len};
+    rest->text += first->len + (end != NULL);
     rest->len -= first->len + (end != NULL);
     return end != NULL;
 }
 
 static bool is_word(struct word word, const char *text)
 {
-    return word.len == strlen(text) && !memcmp(word.at, text, word.len);
+    return word.len == strlen(text) && !memcmp(word.text, text, word.len);
 }
 
 /* Returns the index of the word in a NULL-terminated list, or -1. */
@@ -98,10 +99,10 @@ static int read_number(uint32_t *out, struct word word, uint32_t max,
     uint64_t value = 0;
     size_t i = 0;
 
-    for (;
-         i < word.len && word.at[i] >= '0' && word.at[i] <= '9' && value <= max;
+    for (; i < word.len && word.text[i] >= '0' && word.text[i] <= '9' &&
+           value <= max;
          i++)
-        value = 10 * value + (uint64_t)(word.at[i] - '0');
+        value = 10 * value + (uint64_t)(word.text[i] - '0');
     if (!word.len || i < word.len || value < 1 || value > max)
         return err_input(
             err, "%s takes whole numbers from 1 to %" PRIu32 ", not '%.*s'",
@@ -236,7 +237,7 @@ static int read_parts(struct dense *dense, struct word text, bool seen[N_PARTS],
         int model, part;
 
         goes_on = cut(&whole, &text, ';');
-        for (; whole.len && *whole.at == ' '; whole.at++)
+        for (; whole.len && *whole.text == ' '; whole.text++)
             whole.len--;
         value = whole;
         cut(&key, &value, ':');

@@ -72,10 +72,10 @@ struct time_range host_time(const struct problem *problem,
     const double more_tables = (double)problem->n_tables -
                                fmin((double)problem->n_tables, MEASURED_TABLES);
 
-    if (basis == HOST_NONE)
-        return (struct time_range){0};
     if (job->asks_host)
         return (struct time_range){job->host_ms, job->host_ms, job->host_ms};
+    if (basis == HOST_NONE)
+        return (struct time_range){0};
     return (struct time_range){
         .ms = of_first_kind.ms + further * of_further_kind.ms,
         .least_ms = of_first_kind.least_ms + further * of_further_kind.least_ms,
@@ -85,6 +85,8 @@ struct time_range host_time(const struct problem *problem,
 
 struct time_range plan_host(const struct plan *plan)
 {
+    if (!plan_has_parts(plan))
+        return (struct time_range){0};
     return host_time(&plan->problem, plan->cost.host, plan_n_kinds(plan));
 }
 

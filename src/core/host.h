@@ -45,11 +45,12 @@ struct time_range {
 unsigned plan_n_kinds(const struct plan *plan);
 
 /* Returns the time that the host takes to queue a step of a job with n_kinds
- * kinds of sharding, or 0 ms if `basis` is HOST_NONE. If the job gives the
- * time, this is the result for any n_kinds. */
+ * kinds of sharding. If the job gives the time, this is the result in any case.
+ * Otherwise it is 0 ms if `basis` is HOST_NONE. */
 struct time_range host_time(const struct problem *problem,
                             enum host_basis basis, unsigned n_kinds);
-/* Returns host_time of the plan, or 0 ms if the plan has no step. */
+/* Returns host_time of the plan, or 0 ms if its cost model predicts no parts of
+ * the step. */
 struct time_range plan_host(const struct plan *plan);
 
 /* Returns the step time of GPU work that takes total_ms, and a host that takes

@@ -100,6 +100,13 @@ static inline double job_dense_ms(const struct job *job)
     return job->dense_ms[0] + job->dense_ms[1];
 }
 
+/* Returns whether the dense part of the model is known: its time, or its
+ * layers. */
+static inline bool job_knows_dense(const struct job *job)
+{
+    return job_dense_ms(job) > 0 || job->dense;
+}
+
 static inline bool job_is_default(const struct job *job)
 {
     return job->pipeline == PIPELINE_SDD && job_n_chunks(job) == 1 &&

@@ -21,11 +21,6 @@
 
 /* --- how fast --- */
 
-static bool knows_dense(const struct plan *plan)
-{
-    return job_dense_ms(&plan->problem.job) > 0;
-}
-
 /* Prints "H100" for "h100". */
 static void print_gpu(const struct report_options *options, struct buf *out)
 {
@@ -68,7 +63,7 @@ static void print_speed(const struct report *report, struct buf *out)
     buf_printf(out, ": %.*f ms", step.ms < 100 ? 2 : 0, step.ms);
     if (step.most_ms > step.least_ms)
         buf_printf(out, ", %.3g to %.3g", step.least_ms, step.most_ms);
-    buf_printf(out, "; %s", knows_dense(plan) ? "" : "<= ");
+    buf_printf(out, "; %s", job_knows_dense(&plan->problem.job) ? "" : "<= ");
     print_rate(1000 * (double)plan->problem.batch / step.ms, out);
     buf_printf(out, " samples/s\n");
 }
@@ -80,8 +75,8 @@ static void print_waits(const struct report *report, struct buf *out)
     const struct bottleneck *bottleneck = &report->bottleneck;
 
     buf_printf(out, "%s; waits for ",
-               knows_dense(plan) ? "with the dense part"
-                                 : "tables' part of a step");
+               job_knows_dense(&plan->problem.job) ? "with the dense part"
+                                                   : "tables' part of a step");
     if (plan_waits_for_host(plan)) {
         buf_printf(out, "the host, %.2f ms", plan_host(plan).ms);
     } else {
@@ -419,7 +414,7 @@ static void print_assumed(const struct report *report, struct buf *out)
         buf_printf(&list, ", batch %" PRIu64, problem->batch);
     if (plan->cost.host == HOST_ASSUMED && !problem->job.asks_host)
         buf_printf(&list, ", host %.3g ms", plan_host(plan).ms);
-    if (!knows_dense(plan) && plan_has_parts(plan))
+    if (!job_knows_dense(&plan->problem.job) && plan_has_parts(plan))
         buf_printf(&list, ", no dense part");
     if (plan->cost.n_outside)
         buf_printf(&list, ", %zu inputs beyond the model's range",

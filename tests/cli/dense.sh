@@ -5,12 +5,12 @@ set -u
 
 # Prints the lines of the dense part in a report.
 dense() {
-    "$NEUROSHARD" "$@" --cost roofline:h100 2>/dev/null |
+    "$NEUROSHARD" "$@" --details --cost roofline:h100 2>/dev/null |
         sed -n '/^dense /,/activations/p'
 }
 refused() {
     echo "== $*"
-    if "$NEUROSHARD" plan --cost roofline:h100 "$@" --gpus 8 >/dev/null; then
+    if "$NEUROSHARD" plan --details --cost roofline:h100 "$@" --gpus 8 >/dev/null; then
         echo accepted
     else
         echo "status $?"
@@ -45,10 +45,10 @@ dense plan tables.csv --gpus 1 --effort 2000 --dense 'interaction:pool:4;top:1'
 echo '== a given time'
 dense cost plan.json --dense-ms 1,2.5 | head -1
 echo '== by an estimator that has no dense part'
-"$NEUROSHARD" cost plan.json --cost torchrec --dense dlrm |
+"$NEUROSHARD" cost --details plan.json --cost torchrec --dense dlrm |
     sed -n '/^dense /,/^ /p' | head -1
 echo '== its memory counts'
-"$NEUROSHARD" plan tables.csv --gpus 8 --cost roofline:h100 --memory 2GiB \
+"$NEUROSHARD" plan --details tables.csv --gpus 8 --cost roofline:h100 --memory 2GiB \
     --reserve 0 --dense 'interaction:cat;top:200000-1' >/dev/null
 echo "status $?"
 

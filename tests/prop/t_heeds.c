@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that a cost model uses: compares the mask of each line of ORACLES()
  * with the change of prices when an option gets another value. */
+#include "core/host.h"
 #include "costmodel/models/oracles.h"
 
 #include "base/file.h"
@@ -14,7 +15,7 @@
 
 /* Rounds of each check. A pipeline matters on a CPU only for some lengths of
  * the dense part, since overlap costs there as much as it hides. */
-#define N_ROUNDS 2
+#define N_ROUNDS 4
 
 static const struct dense *dense_of(const char *text,
                                     const struct problem *problem)
@@ -51,7 +52,7 @@ static void set(struct problem *problem, unsigned option, bool second,
         break;
     case HEED_PIPELINE:
         job->pipeline = second ? PIPELINE_NONE : PIPELINE_SEMISYNC;
-        job->dense_ms[0] = job->dense_ms[1] = round ? 200 : 20;
+        job->dense_ms[0] = job->dense_ms[1] = 0.2 * pow(10, round);
         break;
     case HEED_CHUNKS:
         job->n_chunks = second ? 8 : 2;
@@ -133,11 +134,11 @@ static int price(struct plan *plan, const char *cost, unsigned option,
     return oracle_price_plan(plan, cost, arena, err);
 }
 
-/* Returns true if any price of the plans differs: the total, or a part of a
- * GPU. */
+/* Returns true if any price of the plans differs: the total, the step, or a
+ * part of a GPU. */
 static bool differ(const struct plan *a, const struct plan *b)
 {
-    bool any = a->total_ms != b->total_ms;
+    bool any = a->total_ms != b->total_ms || plan_step(a).ms != plan_step(b).ms;
 
     for (uint32_t r = 0; r < N_GPUS; r++)
         any |= a->devices[r].compute_ms != b->devices[r].compute_ms ||

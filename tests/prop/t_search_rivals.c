@@ -49,6 +49,18 @@ static void draw(struct problem *problem, struct rng *rng, struct arena *arena)
     problem_find_hot_rows(problem, arena);
 }
 
+/* Returns whether a device has several pieces of a table. The search makes no
+ * such plans, and they may be cheaper. */
+static bool has_pieces_apart(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        for (size_t k = 0; k < i; k++)
+            if (plan->shards[i].table == plan->shards[k].table &&
+                plan->shards[i].device == plan->shards[k].device)
+                return true;
+    return false;
+}
+
 static void judge(struct tally *tally, uint64_t seed, const struct plan *plan,
                   const struct contender_inputs *inputs, struct arena *arena)
 {
@@ -59,7 +71,8 @@ static void judge(struct tally *tally, uint64_t seed, const struct plan *plan,
         if (by->search == search_full ||
             contender_place(&other, by, inputs, arena, &err) ||
             (by->search && plan_join_columns(&other, false, arena) &&
-             plan_price(&other, inputs->oracle, arena, &err)))
+             plan_price(&other, inputs->oracle, arena, &err)) ||
+            has_pieces_apart(&other))
             /* no plan to compare; plans of published searches are first joined:
              * pieces that share a device become one */
             continue;

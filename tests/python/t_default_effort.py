@@ -31,7 +31,8 @@ def plan(name, n_gpus, job):
 
 
 def total_ms(name, n_gpus, seed):
-    return plan(name, n_gpus, f"--simplest-within 0% --seed {seed}")["total_ms"]
+    job = f"--simplest-within 0% --seed {seed}"
+    return plan(name, n_gpus, job)["total_ms"]
 
 
 def ends_early(name, least, most):

@@ -77,7 +77,7 @@ static const char *const lines[] = {
     "0--gpus 11",
     "0--gpus 16",
     "0--gpus 12",
-    "0--gpus 17..20",
+    "0--gpus 17,18,19,20",
     "0--gpus 8 --gpus-per-host 4",
     "0--gpus 9 --gpus-per-host 4",
     "0--gpus 3 --gpus-per-host 4",

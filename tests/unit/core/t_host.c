@@ -99,7 +99,7 @@ static void test_time(void)
     time = host_time(&problem, HOST_ASSUMED, 4);
     ok(time.ms == 7 && time.least_ms == 7 && time.most_ms == 7,
        "a given time counts for all kinds");
-    ok(host_time(&problem, HOST_NONE, 1).ms == 0, "but not without a host");
+    ok(host_time(&problem, HOST_NONE, 1).ms == 7, "and for other devices");
 }
 
 static void test_step(void)
@@ -109,6 +109,7 @@ static void test_step(void)
 
     add(&plan, SHARD_TABLE);
     plan_derive_kinds(&plan);
+    plan.devices = ARENA_NEW(&arena, struct device_cost, 4);
     plan.total_ms = 3;
     plan.cost.host = HOST_ASSUMED;
     plan.cost.lookup_error.frac = 0.2;
@@ -122,6 +123,9 @@ static void test_step(void)
     ok(plan_waits_for_host(&plan), "the host takes longer");
     plan.cost.host = HOST_NONE;
     ok(plan_step(&plan).ms == 2 && !plan_waits_for_host(&plan), "no host");
+    plan.cost.host = HOST_ASSUMED;
+    plan.devices[0].parts_ms[0] = NAN;
+    ok(plan_step(&plan).ms == 2, "nor for a cost model without parts");
 }
 
 int main(void)

@@ -245,7 +245,7 @@ static void fill_all(struct store *store)
         "0.30000000000000004, NULL, 5e-324, CAST(zeroblob(128) || "
         "x'555555555555d53f' AS BLOB));"
         "INSERT INTO comm_sample VALUES (3, 7, 'nccl', 4, 2, 99, 98, 0.7, "
-        "0.6, 0.8, 21);"
+        "0.6, 0.8, 21, 0);"
         "INSERT INTO ceiling VALUES (2, 'd', 1, 'i', 'gather', 2, 3, 4, 5, "
         "1.5, 1.25, 1.75, 6, 7, 1, 't');"
         "INSERT INTO canary VALUES (2, 'd', 1, 'i', 'x', 'c', 'h', 'v', "
@@ -280,9 +280,9 @@ static void test_lossless(struct arena *arena)
         "0.33333333333333331,,",
         "\ncomm_sample,1,,,,,,,,,,2,,,nccl,,,,,,,,,,,,21,,",
         ",4,2,99,98,0.69999999999999996,0.59999999999999998,"
-        "0.80000000000000004,,",
+        "0.80000000000000004,0,,",
         "\nceiling,1,d,1,,,,i,,,,,,,gather,",
-        ",1.5,1.25,1.75,2,3,4,5,6,t,,",
+        ",1.5,1.25,1.75,,2,3,4,5,6,t,,",
         "\ncanary,1,d,1,,,,i,x,c,h,,",
         ",v,,",
         ",t,0.25,,",
