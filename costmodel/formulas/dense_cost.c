@@ -61,7 +61,7 @@ int dense_rate(double *tflops, const struct gpu_spec *spec,
 }
 
 /* The GPU, the type and the samples of a price. */
-struct pricing {
+struct dense_pricing {
     const struct gpu_spec *spec;
     const struct dense *dense;
     double tflops, n_samples;
@@ -79,7 +79,7 @@ static double bytes_ms(const struct gpu_spec *spec, double bytes)
 
 /* Returns the time of kernels that read and write this many values for each
  * sample. */
-static double values_ms(const struct pricing *pricing, double n_values,
+static double values_ms(const struct dense_pricing *pricing, double n_values,
                         double n_kernels)
 {
     return bytes_ms(pricing->spec, pricing->n_samples * n_values *
@@ -87,8 +87,8 @@ static double values_ms(const struct pricing *pricing, double n_values,
            launches_ms(pricing->spec, n_kernels);
 }
 
-static double product_ms(const struct pricing *pricing, double m, double n,
-                         double k)
+static double product_ms(const struct dense_pricing *pricing, double m,
+                         double n, double k)
 {
     const struct gpu_spec *spec = pricing->spec;
     const double flops_ms =
@@ -104,7 +104,7 @@ double dense_product_ms(const struct gpu_spec *spec, enum dense_type type,
                         double m, double n, double k)
 {
     const struct dense dense = {.type = type};
-    struct pricing pricing = {.spec = spec, .dense = &dense};
+    struct dense_pricing pricing = {.spec = spec, .dense = &dense};
     struct err ignored = {0};
 
     if (dense_rate(&pricing.tflops, spec, type, &ignored))
@@ -179,7 +179,7 @@ static struct traffic interaction_traffic(const struct dense *dense)
 
 /* Returns the time in which mixed precision copies weights or gradients between
  * fp32 and its type. */
-static double copies_ms(const struct pricing *pricing)
+static double copies_ms(const struct dense_pricing *pricing)
 {
     const struct dense *dense = pricing->dense;
 
@@ -189,7 +189,7 @@ static double copies_ms(const struct pricing *pricing)
                : 0;
 }
 
-static double forward_ms(const struct pricing *pricing)
+static double forward_ms(const struct dense_pricing *pricing)
 {
     const struct dense *dense = pricing->dense;
     const struct traffic joined = interaction_traffic(dense);
@@ -208,7 +208,7 @@ static double forward_ms(const struct pricing *pricing)
 }
 
 /* Returns the time of the backward pass of product i. */
-static double backward_of_ms(const struct pricing *pricing, uint32_t i)
+static double backward_of_ms(const struct dense_pricing *pricing, uint32_t i)
 {
     const struct dense *dense = pricing->dense;
     const struct dense_product *product = &dense->products[i];
@@ -229,7 +229,7 @@ static double backward_of_ms(const struct pricing *pricing, uint32_t i)
 /* Fills ready_ms[n_products] with the times after the begin of the backward
  * pass at which the gradients of each product are done. Returns the time of the
  * whole pass. */
-static double backward_ms(const struct pricing *pricing, double *ready_ms)
+static double backward_ms(const struct dense_pricing *pricing, double *ready_ms)
 {
     const struct dense *dense = pricing->dense;
     const struct traffic joined = interaction_traffic(dense);
@@ -246,7 +246,7 @@ static double backward_ms(const struct pricing *pricing, double *ready_ms)
 
 /* Returns the time in which the optimizer updates the weights. A fused kernel
  * reads and writes the weights and each state once, and reads the gradient. */
-static double update_ms(const struct pricing *pricing,
+static double update_ms(const struct dense_pricing *pricing,
                         const struct problem *problem)
 {
     const enum optimizer optimizer = problem_dense_optimizer(problem);
@@ -291,7 +291,7 @@ int dense_cost_add(struct comm_oracle *oracle, const struct gpu_spec *spec,
 {
     const struct problem *problem = oracle->base.problem;
     const struct dense *dense = problem->job.dense;
-    struct pricing pricing = {
+    struct dense_pricing pricing = {
         .spec = spec,
         .dense = dense,
         .n_samples = ceil((double)problem->batch / problem->cluster.n_devices),

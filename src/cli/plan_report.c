@@ -329,9 +329,12 @@ static json_t *request_to_json(const struct plan_request *request,
     }
     if (cli_given(cli, "from"))
         json_object_set_new(root, "movement", movement_to_json(request, plan));
-    else
+    else if (request->advice.cheapest.total_ms > 0) {
+        json_object_set_new(root, "cheapest_ms",
+                            json_real(request->advice.cheapest.total_ms));
         json_object_set_new(root, "alternatives",
                             alternatives_to_json(&request->advice));
+    }
     return root;
 }
 

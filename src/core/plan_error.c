@@ -17,8 +17,7 @@ struct priced_parts plan_priced_parts(const struct plan *plan)
             plan->exposed_ms[p];
     sum_ms = parts.lookup_ms + parts.exchange_ms;
     scale = sum_ms > 0
-                ? fmin(fmax(plan->total_ms - plan_dense_ms(plan),
-                            sum_ms),
+                ? fmin(fmax(plan->total_ms - plan_dense_ms(plan), sum_ms),
                        plan->total_ms) /
                       sum_ms
                 : NAN;
@@ -45,17 +44,17 @@ double plan_error_frac(const struct plan *plan)
 void plan_print_error(const struct plan *plan, struct buf *out)
 {
     double frac = plan_error_frac(plan);
-    const char *of = "";
+    const char *part = "";
 
     if (!(frac > 0)) {
         const struct priced_parts parts = plan_priced_parts(plan);
 
         frac = parts.lookup_ms * parts.lookup_error.frac / plan->total_ms;
-        of = " of look-ups alone";
+        part = " of look-ups alone";
     }
     if (frac > 0)
         buf_printf(out, frac < 0.01 ? " +-%.1g %%%s" : " +-%.0f %%%s",
-                   100 * frac, of);
+                   100 * frac, part);
 }
 
 /* Returns the error of a ratio of two lookup times; 0 if unknown. */
