@@ -170,11 +170,11 @@ static int read_interaction(struct dense *dense, struct word text,
                       : 0;
 }
 
-enum part { BOTTOM, INTERACTION, TOP, DTYPE, GRADS, KERNELS, N_PARTS };
+enum dense_key { BOTTOM, INTERACTION, TOP, DTYPE, GRADS, KERNELS, N_PARTS };
 static const char *const part_names[] = {
     "bottom", "interaction", "top", "dtype", "grads", "kernels", NULL};
 
-static int read_part(struct dense *dense, enum part part, struct word text,
+static int read_part(struct dense *dense, enum dense_key part, struct word text,
                      struct err *err)
 {
     int choice = 0;
@@ -258,7 +258,7 @@ static int read_parts(struct dense *dense, struct word text, bool seen[N_PARTS],
         if (seen[part])
             return err_input(err, "'%s' is given twice", part_names[part]);
         seen[part] = true;
-        if (read_part(dense, (enum part)part, value, err))
+        if (read_part(dense, (enum dense_key)part, value, err))
             return -1;
     } while (goes_on);
     return 0;
