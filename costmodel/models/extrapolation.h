@@ -8,9 +8,9 @@
  * Judges the price of a plan: finds the prediction interval of the slowest
  * device's class, and lists the values outside the model's training range. The
  * values are the columns, rows, lookups and lookups a bag of pieces, the pieces
- * and lookups of a device, and the batch. Values within EXTRAPOLATION_MARGIN of a range count
- * as inside, because a small set of samples does not reach the ends of the
- * distribution that it was drawn from.
+ * and lookups of a device, and the batch. Values within EXTRAPOLATION_MARGIN of
+ * a range count as inside, because a small set of samples does not reach the
+ * ends of the distribution that it was drawn from.
  *
  * If values of a device are n octaves outside, its interval becomes (1 + n)
  * times as wide, in the logarithm. This rule was calibrated by training on one
