@@ -267,7 +267,7 @@ def check_binding(page, path):
     """The page names the same bottleneck as the text report."""
     page.open(path, 1280)
     said = page.run("document.body.innerText")
-    _, text, _ = neuroshard("cost", path[: -len(".html")])
+    _, text, _ = neuroshard("cost", "--details", path[: -len(".html")])
     text = " ".join(text.split("\nbinds ")[1].split("\nplan ")[0].split())
     if text.startswith("the host"):
         want = ["It waits for the host, "]
