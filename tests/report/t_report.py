@@ -269,12 +269,12 @@ def check_binding(page, path):
     said = page.run("document.body.innerText")
     _, text, _ = neuroshard("cost", "--details", path[: -len(".html")])
     text = " ".join(text.split("\nbinds ")[1].split("\nplan ")[0].split())
-    if text.startswith("the host"):
-        want = ["It waits for the host, "]
-    else:
-        want = [part.strip() + ";" for part in text.split(";")]
-        want[-1] = want[-1].replace("it is", "it would be")
-        want[-1] = want[-1].replace("'", "").replace(";", ". ")
+    host, _, rest = text.rpartition("among the GPUs: ")
+    want = [part.strip() + ";" for part in rest.split(";")]
+    want[-1] = want[-1].replace("it is", "it would be")
+    want[-1] = want[-1].replace("'", "").replace(";", ". ")
+    if host:
+        want.append("It waits for the host, ")
     ok(
         all(part in said for part in want),
         f"{Path(path).stem}: what binds it",
