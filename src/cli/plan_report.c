@@ -314,6 +314,24 @@ static json_t *alternatives_to_json(const struct advice *advice)
     return list;
 }
 
+/* Returns the other planners as a JSON list, without the wall-clock times of
+ * their searches, so that equal plans give equal bytes. */
+static json_t *rivals_to_json(const struct plan_request *request,
+                              const struct plan *plan)
+{
+    struct compare_entry list[2];
+    json_t *rows, *row;
+    size_t i;
+
+    list_rivals(list, &request->rivals, plan, request->cli->arena);
+    rows = compare_entries_to_json(list, 2);
+    json_array_foreach(rows, i, row)
+    {
+        json_object_del(row, "search_ms");
+    }
+    return rows;
+}
+
 /* Returns the plan as a JSON document, with the other planners, the
  * alternatives and, for --from, the movement. */
 static json_t *request_to_json(const struct plan_request *request,
@@ -321,12 +339,9 @@ static json_t *request_to_json(const struct plan_request *request,
 {
     struct cli *cli = request->cli;
     json_t *root = plan_document(plan);
-    struct compare_entry list[2];
 
-    if (!cli_given(cli, "no-rivals")) {
-        list_rivals(list, &request->rivals, plan, cli->arena);
-        json_object_set_new(root, "rivals", compare_entries_to_json(list, 2));
-    }
+    if (!cli_given(cli, "no-rivals"))
+        json_object_set_new(root, "rivals", rivals_to_json(request, plan));
     if (cli_given(cli, "from"))
         json_object_set_new(root, "movement", movement_to_json(request, plan));
     else if (request->advice.cheapest.total_ms > 0) {
