@@ -7,16 +7,20 @@ CSV is the output of `torchrec_steps.py`. A predicted step is the sum of its
 predicted phases, but at least the time that the host takes to queue it. The
 host's time is the median step of jobs with short phases. Prints the host's
 time, and the median errors by the length of the step: without the host's time,
-with it, and with the host's time from the jobs of the other lists.
+with it, and with the host's time from the jobs of the other lists. Then the
+same for two ways to join GPU work and host, the larger of the two and the root
+of the sum of their squares, each list predicted from the others.
 """
 
 import csv
+import math
 import statistics
 import sys
 
 PHASES = ("input", "forward", "backward")
 SHORT_MS = 1  # much less than any host's time
 LENGTHS = (0, 2, 4, 8, 1e9)
+SHORT_STEP_MS = 4
 
 
 def read_jobs(path):
@@ -62,6 +66,18 @@ def main():
                 f"{100 * statistics.median(map(abs, errors)):.1f} %, mean "
                 f"{100 * statistics.mean(map(abs, errors)):.1f} %, of their sign "
                 f"{100 * statistics.median(errors):+.1f} %"
+            )
+    for way, join in (("larger of the two", max), ("root of squares", math.hypot)):
+        for most in (SHORT_STEP_MS, LENGTHS[-1]):
+            errors = [
+                abs(join(p, others[name]) / step - 1)
+                for name, p, step in jobs
+                if step < most
+            ]
+            print(
+                f"{way}, {len(errors)} steps below {most:g} ms, lists left out: "
+                f"median error {100 * statistics.median(errors):.1f} %, mean "
+                f"{100 * statistics.mean(errors):.1f} %"
             )
     bound = [job for job in jobs if job[1] > host]
     print(f"Kendall's tau: {tau(jobs, 0):.2f} without, {tau(jobs, host):.2f} with")
