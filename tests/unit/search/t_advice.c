@@ -64,7 +64,7 @@ static void try_problem(struct tally *tally, uint64_t seed)
     rng_init(&rng, 45, seed);
     for (unsigned t = 0; t < N_TABLES; t++) {
         rows[t] = 1 + rng_below(&rng, 100000);
-        dims[t] = 4 << rng_below(&rng, 6);
+        dims[t] = 4u << rng_below(&rng, 6);
     }
     fake_problem(&problem, rows, dims, N_TABLES, N_DEVICES, UINT64_C(1) << 30,
                  &arena);
