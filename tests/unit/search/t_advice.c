@@ -99,7 +99,7 @@ static void test_cheapest(void)
     struct problem problem;
     struct random_oracle oracle;
     struct search_options options;
-    struct advice advice;
+    struct advice advice = {0};
     struct err err = {0};
     struct rng rng;
 
