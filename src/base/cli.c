@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cli.h"
 
+#include "base/cli_help.h"
 #include "base/clock.h"
 #include "base/file_claims.h"
 #include "base/progress.h"
@@ -13,12 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Column in which --help begins to print the help of an option. */
-#define HELP_INDENT 33
 /* Width in columns of a terminal that does not report its width. */
 #define USUAL_COLUMNS 80
 
 const struct option_spec progress_options[] = {
+    OPTIONS_HEADED(OUTPUT_HEADING),
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print a progress line every minute if standard error is not a terminal"},
     {0},
@@ -36,19 +36,42 @@ static const struct option_spec common_options[] = {
     {0},
 };
 
-static void add_options(struct cli *cli, const struct option_spec *spec)
+/* Inserts an option after those that have the same heading; at the end if there
+ * are none. */
+static void add_option(struct cli *cli, const struct option_spec *spec,
+                       const char *heading)
 {
-    for (; spec->name; spec++) {
-        assert(cli->n_specs < COMMAND_MAX_OPTIONS);
-        cli->specs[cli->n_specs++] = spec;
+    size_t i = cli->n_specs, j;
+
+    assert(cli->n_specs < COMMAND_MAX_OPTIONS);
+    while (i && !cli_is_same_heading(cli->headings[i - 1], heading))
+        i--;
+    if (!i)
+        i = cli->n_specs;
+    for (j = cli->n_specs++; j > i; j--) {
+        cli->specs[j] = cli->specs[j - 1];
+        cli->headings[j] = cli->headings[j - 1];
     }
+    cli->specs[i] = spec;
+    cli->headings[i] = heading;
+}
+
+/* Adds a table of options; those before its first heading get `heading`. */
+static void add_options(struct cli *cli, const struct option_spec *spec,
+                        const char *heading)
+{
+    for (; spec->name; spec++)
+        if (spec->type == OPTION_HEADING)
+            heading = spec->name;
+        else
+            add_option(cli, spec, heading);
 }
 
 void cli_list_options(struct cli *cli)
 {
     for (size_t g = 0; cli->command->options[g]; g++)
-        add_options(cli, cli->command->options[g]);
-    add_options(cli, &common_options[!cli->command->has_wide]);
+        add_options(cli, cli->command->options[g], NULL);
+    add_options(cli, &common_options[!cli->command->has_wide], OUTPUT_HEADING);
 }
 
 static bool is_within(uint64_t n, const struct option_spec *spec)
@@ -213,6 +236,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
         return err_usage(err, "option '--%s' is given an empty %s", spec->name,
                          spec->argument);
     case OPTION_FLAG:
+    case OPTION_HEADING:
         return 0;
     }
     return 0;
@@ -406,55 +430,6 @@ static int claim_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
-/* Returns an option's help with its choices and its default, such as "the seed
- * (one, two) [one]". The blanks after the commas let a line break between two
- * choices. */
-static const char *help_text(const struct option_spec *spec,
-                             struct arena *arena)
-{
-    struct buf buf = {0};
-    const char *text;
-
-    buf_printf(&buf, "%s", spec->help);
-    if (spec->choices)
-        buf_printf(&buf, " (");
-    for (const char *pos = spec->choices; pos && *pos; pos++)
-        buf_printf(&buf, *pos == '|' ? ", " : "%c", *pos);
-    if (spec->choices)
-        buf_printf(&buf, ")");
-    if (spec->default_value)
-        buf_printf(&buf, " [%s]", spec->default_value);
-    text = arena_strdup(arena, buf.data);
-    buf_release(&buf);
-    return text;
-}
-
-static void print_help(const struct cli *cli)
-{
-    const size_t n_columns = cli_columns(cli);
-    const char *usage =
-        arena_printf(cli->arena, "usage: neuroshard %s %s", cli->command->name,
-                     cli->command->synopsis);
-    struct buf out = {0};
-
-    text_wrap(&out, usage, 0, strlen("usage: "), n_columns);
-    buf_printf(&out, "\n\n%s\n\noptions:\n", cli->command->summary);
-    for (size_t i = 0; i < cli->n_specs; i++) {
-        const struct option_spec *spec = cli->specs[i];
-        const char letter[] = {'-', spec->letter, ',', '\0'};
-        const char *name = arena_printf(cli->arena, "--%s %s", spec->name,
-                                        spec->argument ? spec->argument : "");
-
-        buf_printf(&out, "  %3s %-*s ", spec->letter ? letter : "",
-                   HELP_INDENT - 7, name);
-        text_wrap(&out, help_text(spec, cli->arena), HELP_INDENT, HELP_INDENT,
-                  n_columns);
-        buf_add(&out, "\n", 1);
-    }
-    fputs(out.data, stdout);
-    buf_release(&out);
-}
-
 /* Returns the word that the synopsis of the command uses for file argument n,
  * counted from 0. */
 static const char *file_word(const struct cli *cli, size_t n)
@@ -492,7 +467,7 @@ static int check_needs(const struct cli *cli, struct err *err)
             missing =
                 arena_printf(cli->arena, "%s%soption '--%s' is needed: %s",
                              missing, *missing ? "; " : "", cli->specs[i]->name,
-                             help_text(cli->specs[i], cli->arena));
+                             cli_help_text(cli->specs[i], cli->arena));
     return *missing ? err_usage(err, "%s", missing) : 0;
 }
 
@@ -509,7 +484,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;
     if (cli_given(cli, "help")) {
-        print_help(cli);
+        cli_print_help(cli);
         return 0;
     }
     *out = cli;

@@ -29,7 +29,8 @@ enum option_type {
     OPTION_DOUBLE,
     OPTION_PERCENT, /* a percentage: "1%" has the value 0.01 */
     OPTION_BYTES,   /* a size: "80GiB" */
-    OPTION_CHOICE   /* one of the choices, separated by '|' */
+    OPTION_CHOICE,  /* one of the choices, separated by '|' */
+    OPTION_HEADING  /* no option; OPTIONS_HEADED makes it */
 };
 
 struct option_spec {
@@ -46,6 +47,16 @@ struct option_spec {
     const char *choices;
     const char *help; /* help text in one line, with the unit of the value */
 };
+
+/* Entry of a table of options that heads the options after it, up to the next
+ * heading or the end of the table. --help lists options with the same heading
+ * together, whatever their table, in the order in which the headings first
+ * appear. The manual page of the command has a section "Options: HEADING" for
+ * each heading. Options without a heading are listed first. */
+#define OPTIONS_HEADED(heading)                                    \
+    {                                                              \
+        (heading), 0, OPTION_HEADING, NULL, NULL, 0, 0, NULL, NULL \
+    }
 
 struct option_value {
     bool given; /* whether the user typed the option; if not, the value is the
@@ -64,7 +75,7 @@ struct option_value {
     double number;
 };
 
-#define COMMAND_MAX_GROUPS 8
+#define COMMAND_MAX_GROUPS 12
 #define COMMAND_MAX_OPTIONS 64
 
 /* A parsed command line. */
@@ -77,9 +88,10 @@ struct cli {
     size_t n_args;
     double start_ms; /* time at which the command started, in ms of clock_ms */
     /* The members below are private to the functions of this header. They hold
-     * the options of the command: first those of its option groups, in order,
-     * then --wide, --json and --help. */
+     * the options of the command in the order of --help, each with its heading
+     * or NULL. */
     const struct option_spec *specs[COMMAND_MAX_OPTIONS];
+    const char *headings[COMMAND_MAX_OPTIONS];
     struct option_value values[COMMAND_MAX_OPTIONS];
     size_t n_specs;
 };
@@ -88,6 +100,9 @@ struct command {
     const char *name;     /* "tables", or two words: "tables import" */
     const char *synopsis; /* "TABLES --gpus N [options]" */
     const char *summary;  /* purpose of the command in one line */
+    /* one command line with usual options, which --help prints and the manual
+     * page contains; or NULL */
+    const char *example;
     /* Groups of options; NULL after the last. A group may be shared by several
      * commands. Each group ends with an option whose name is NULL. */
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
@@ -109,10 +124,14 @@ struct command {
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
 
+/* Heading of the options that choose what a command prints and writes. */
+#define OUTPUT_HEADING "output"
+
 /* Option group with '--verbose', for commands that show progress. */
 extern const struct option_spec progress_options[];
 
-/* Fills cli->specs from the option groups of cli->command. */
+/* Fills cli->specs and cli->headings from the option groups of
+ * cli->command. */
 void cli_list_options(struct cli *cli);
 
 /* Returns the value of the option with this name. It is a programming error

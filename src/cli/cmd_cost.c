@@ -6,6 +6,7 @@
 #include "core/plan_check.h"
 
 static const struct option_spec own_options[] = {
+    OPTIONS_HEADED(OUTPUT_HEADING),
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the plan with its predicted costs, as JSON"},
     DETAILS_OPTION,
@@ -34,8 +35,9 @@ const struct command command_cost = {
     .name = "cost",
     .synopsis = "PLAN [options]",
     .summary = "predict the step time of a plan, also of a hand-made one",
-    .options = {pricing_options, placed_options, cluster_options, job_options,
-                own_options},
+    .example = "neuroshard cost plan.json --cost roofline:h200",
+    .options = {placed_options, cluster_options, problem_options, job_options,
+                pricing_options, own_options},
     .has_wide = true,
     .ends_at_once = true,
     .n_args = {1, 1},

@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const struct option_spec own_options[] = {
+    OPTIONS_HEADED(COST_HEADING),
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model that prices both plans; default: the plans' own"},
     {0},
@@ -61,7 +62,8 @@ const struct command command_diff = {
     .name = "diff",
     .synopsis = "OLD NEW [options]",
     .summary = "show which pieces move between two plans, and the gain",
-    .options = {own_options, placed_options, cluster_options},
+    .example = "neuroshard diff plan.json new.json",
+    .options = {placed_options, cluster_options, problem_options, own_options},
     .has_wide = true,
     .ends_at_once = true,
     .n_args = {2, 2},

@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const struct option_spec own_options[] = {
+    OPTIONS_HEADED("alternatives"),
     {"device", 0, OPTION_U64, "R", NULL, 0, PLANNING_MAX_GPUS - 1, NULL,
      "GPU whose pieces are examined; default: the one that sets the step time"},
     {"anew", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -136,8 +137,9 @@ const struct command command_explain = {
     .name = "explain",
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "explain what limits a plan, or why a table is placed as it is",
-    .options = {own_options, pricing_options, placed_options, cluster_options,
-                job_options, progress_options},
+    .example = "neuroshard explain plan.json C3",
+    .options = {own_options, placed_options, cluster_options, problem_options,
+                job_options, pricing_options, progress_options},
     .has_wide = true,
     .ends_at_once = true,
     .n_args = {1, 2},

@@ -12,12 +12,14 @@
 #include <string.h>
 
 static const struct option_spec count_options[] = {
+    OPTIONS_HEADED(CLUSTER_HEADING),
     {"gpus", 'g', OPTION_RANGE, "N|N..M|N,M", NULL, 1, PLANNING_MAX_GPUS, NULL,
      "number of GPUs, a range such as 8..64:8, or a list"},
     {0},
 };
 /* Options for re-planning: the current plan, and limits on its changes. */
 static const struct option_spec replanning_options[] = {
+    OPTIONS_HEADED(CONSTRAINTS_HEADING),
     {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
      "current plan: the search starts from it and moves few bytes"},
     {"move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
@@ -25,6 +27,11 @@ static const struct option_spec replanning_options[] = {
     {0},
 };
 static const struct option_spec own_options[] = {
+    OPTIONS_HEADED(CONSTRAINTS_HEADING),
+    {"simplest-within", 0, OPTION_PERCENT, "PERCENT", NULL, 0, 100, NULL,
+     "of the plans that the full search finds within this percentage of the "
+     "best, take the one with the fewest pieces"},
+    OPTIONS_HEADED(SEARCH_HEADING),
     {"search", 's', OPTION_CHOICE, "NAME", "full", 0, 0, "full|reference|grid",
      "full: all kinds of cuts, by simulated annealing; reference: the "
      "published beam search over column halvings; grid: the published search "
@@ -36,17 +43,15 @@ static const struct option_spec own_options[] = {
     {"beam", 0, OPTION_U64, "K", "3", 1, 1024, NULL, "width of the beam"},
     {"depth", 0, OPTION_U64, "L", "10", 1, 1000, NULL,
      "most halvings that the beam tries, one per step"},
-    {"simplest-within", 0, OPTION_PERCENT, "PERCENT", NULL, 0, 100, NULL,
-     "of the plans that the full search finds within this percentage of the "
-     "best, take the one with the fewest pieces"},
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the progress of the full search to this file, as CSV: evaluations, "
      "best cost, seconds"},
-    {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "leave other planners out of the report"},
-    DETAILS_OPTION,
+    OPTIONS_HEADED(OUTPUT_HEADING),
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
+    DETAILS_OPTION,
+    {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "leave other planners out of the report"},
     {0},
 };
 
@@ -147,8 +152,10 @@ const struct command command_plan = {
     .name = "plan",
     .synopsis = "TABLES --gpus N|N..M [options]",
     .summary = "find the best placement of the tables and report it",
-    .options = {count_options, cluster_options, job_options, planning_options,
-                replanning_options, progress_options, own_options},
+    .example = "neuroshard plan tables.csv --gpus 8 --gpu h200 -o plan.json",
+    .options = {batch_options, count_options, cluster_options, problem_options,
+                job_options, planning_options, replanning_options, own_options,
+                seed_options, progress_options},
     .has_wide = true,
     .ends_at_once = true,
     .n_args = {1, 1},

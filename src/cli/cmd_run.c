@@ -26,6 +26,7 @@ struct run_request {
 };
 
 static const struct option_spec own_options[] = {
+    OPTIONS_HEADED("machine"),
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, DEVICE_KIND_NAMES,
      "device to run on"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
@@ -36,14 +37,15 @@ static const struct option_spec own_options[] = {
      "scale the rows of each table by this factor, to use less memory"},
     {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 0, NULL,
      "device memory to use; default: all that is free"},
+    OPTIONS_HEADED("measurement"),
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
      "timed iterations, after warm-up"},
     {"no-check", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "only measure times, without comparing with the unsharded reference"},
-    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
-     "cost database to add a sample of each GPU's work to"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of weights, indices and gradients"},
+    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
+     "cost database to add a sample of each GPU's work to"},
     {0},
 };
 
@@ -208,7 +210,8 @@ const struct command command_run = {
     .name = "run",
     .synopsis = "PLAN [options]",
     .summary = "run a plan: compare it with an unsharded reference, time it",
-    .options = {job_options, progress_options, own_options},
+    .example = "neuroshard run plan.json --scale-rows 0.01",
+    .options = {own_options, job_options, progress_options},
     .n_args = {1, 1},
     .run = run_run,
 };

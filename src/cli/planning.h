@@ -12,16 +12,31 @@
  * them, and the settings of the search.
  */
 
-/* Groups of options. --gpus is not in any group, because `plan` accepts a range
- * of numbers and `compare` a single number. --gpus is listed before these
- * groups. */
-extern const struct option_spec planning_options[], job_options[];
-/* Options of commands that price a plan, for planning_price. These commands
- * also have cluster_options and job_options, listed after them. */
-extern const struct option_spec pricing_options[];
-/* Options of commands that load a plan; cluster_options and job_options are
- * listed after them. Planning commands have options of the same names. */
-extern const struct option_spec placed_options[];
+/* Headings of options in --help, and of sections of the manual pages. */
+#define PROBLEM_HEADING "problem"
+#define JOB_HEADING "training job"
+#define CLUSTER_HEADING "cluster"
+#define COST_HEADING "cost model"
+#define CONSTRAINTS_HEADING "constraints"
+#define SEARCH_HEADING "search"
+
+/*
+ * Tables of options (planning_options.c; cluster_options is in
+ * planning_cluster.h). Commands list them in this order:
+ *
+ * commands that make plans   batch_options, their own --gpus, cluster_options,
+ *                            problem_options, job_options, planning_options,
+ *                            their own options of the search, seed_options
+ * commands that load plans   placed_options, cluster_options, problem_options,
+ *                            and job_options and pricing_options for
+ *                            planning_price
+ *
+ * Options of both kinds of commands have the same names. `plan` accepts a range
+ * of numbers for --gpus, the other commands a single number.
+ */
+extern const struct option_spec batch_options[], problem_options[],
+    job_options[], planning_options[], seed_options[], placed_options[],
+    pricing_options[];
 
 /* Loads a plan of this program or of TorchRec. The tables of a TorchRec plan
  * come from the table list `list`. If list is NULL, they come from --tables,

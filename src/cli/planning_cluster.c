@@ -2,6 +2,7 @@
 #include "cli/planning_cluster.h"
 
 #include "base/text.h"
+#include "cli/planning.h"
 #include "core/cluster.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 const struct option_spec cluster_options[] = {
+    OPTIONS_HEADED(CLUSTER_HEADING),
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "JSON file that describes the GPUs if they are not all alike"},
     {"gpu", 0, OPTION_STRING, "NAME|FILE", "h100", 0, 0, NULL,

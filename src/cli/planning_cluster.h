@@ -10,7 +10,7 @@
 
 #define PLANNING_MAX_GPUS 65536
 
-/* Group of options. It is listed before the groups of cli/planning.h. */
+/* Options of the cluster (cli/planning.h). */
 extern const struct option_spec cluster_options[];
 
 /* Numbers of GPUs that --gpus asks for, in rising order; with --cluster there

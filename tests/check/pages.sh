@@ -3,8 +3,10 @@
 # usage: tests/check/pages.sh PROGRAM STAGE
 #
 # Checks the manual pages: they are free of lint, each command of PROGRAM has a
-# page, and the page names exactly the options of the command. The pages are
-# copied to the folder STAGE, so that they find each other.
+# page, and the page names exactly the options of the command. If --help has
+# headings, the page has the same options under the same headings in the same
+# order. The example of --help is one of the page's. The pages are copied to the
+# folder STAGE, so that they find each other.
 set -eu
 
 program=$1
@@ -27,6 +29,50 @@ documented()
 {
     grep '^\.It Fl ' "$1" | grep -oE ' -[a-z][a-z0-9-]*' | sed 's/^ /-/' |
         sort -u
+}
+
+# headed: prints "HEADING: OPTION" for each option of a --help on standard
+# input, except --help; the options of a heading are sorted.
+headed()
+{
+    awk '/^[a-z ]+:$/ {
+        heading = $0
+        sub(/:$/, "", heading)
+        n++
+    }
+    /^  (-.,|   ) --/ {
+        option = $0
+        sub(/^ *(-.,)? */, "", option)
+        sub(/ .*/, "", option)
+        if (option != "--help")
+            print n, heading ": " option
+    }' | sort -k1,1n -k2 | sed 's/^[0-9]* //'
+}
+
+# documented_headed PAGE: prints the same for the sections "Options: HEADING" of
+# a page.
+documented_headed()
+{
+    awk '/^\.S[sh] / {
+        heading = ""
+    }
+    /^\.Ss Options: / {
+        heading = $0
+        sub(/^\.Ss Options: /, "", heading)
+        n++
+    }
+    /^\.It Fl / && heading != "" {
+        count = split($0, words, " ")
+        for (i = 1; i <= count; i++)
+            if (words[i] ~ /^-[a-z][a-z0-9-]+$/)
+                print n, heading ": -" words[i]
+    }' "$1" | sort -k1,1n -k2 | sed 's/^[0-9]* //'
+}
+
+# example: prints the example of a --help on standard input
+example()
+{
+    sed -n '/^example:$/{n; s/^ *//p;}'
 }
 
 commands()
@@ -57,6 +103,17 @@ broken=$(
                 sed "s|^|$page: does not explain |"
             comm -13 "$stage/help" "$stage/page" |
                 sed "s|^|$page: explains what $command lacks: |"
+            # shellcheck disable=SC2086 # "tables import" is two words
+            "$program" $command --help >"$stage/text"
+            example <"$stage/text" | grep -vxF -f "$page" |
+                sed "s|^|$page: lacks the example of --help: |"
+            ! grep -qx 'options:' "$stage/text" || continue
+            [ "$alike" = "$command" ] || continue
+            headed <"$stage/text" >"$stage/help"
+            grep -qv '^output: ' "$stage/help" || continue
+            documented_headed "$page" | diff "$stage/help" - |
+                sed -n "s|^< |$page: has other headings: --help has |p; \
+                    s|^> |$page: has other headings: --help lacks |p"
         done
 )
 [ -z "$broken" ] || { echo "$broken"; exit 1; } >&2

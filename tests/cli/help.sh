@@ -20,3 +20,7 @@ echo "$(grep -c plan commands.txt) command plans"
 awk 'length > 80 {
     print "wider than 80 columns: " $0
 }' usage.txt
+# headings of the options, and the example
+"$NEUROSHARD" plan --help | sed -n '/^[a-z ]*:$/p; /^example:$/{n; p;}'
+# options of several tables share a heading
+"$NEUROSHARD" cost --help | sed -n '/^cluster:$/,/^$/s/^.\{6\}\(--[^ ]*\).*/\1/p'
