@@ -367,7 +367,8 @@ int plan_counts(struct plan_request *request, struct err *err)
         return err_usage(err,
                          "option '--output' needs a file, not '-', with a "
                          "range of GPUs: it gets the plan for the fewest GPUs");
-    if (planning_counts(&counts.asked, cli, err))
+    if (planning_counts(&counts.asked, &request->from.problem.cluster, cli,
+                        err))
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
     progress_start(&counts.progress, "numbers of GPUs", counts.asked.n, false);

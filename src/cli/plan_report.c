@@ -84,22 +84,6 @@ static size_t list_alternatives(struct report_alternative *list,
     return advice->n;
 }
 
-/* Returns the name of the GPU that the plan is priced for, or NULL if the cost
- * model is of no GPU. */
-static const char *gpu_of(const struct plan *plan, const struct cli *cli)
-{
-    const char *name = strchr(plan->cost.name, ':');
-    size_t len;
-
-    if (cli_given(cli, "gpu"))
-        return cli_string(cli, "gpu");
-    if (!name || !strncmp(plan->cost.name, "torchrec", 8))
-        return NULL;
-    name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name + 1;
-    len = strcspn(name, ".");
-    return arena_strndup(cli->arena, name, len);
-}
-
 /* Returns the total in ms that the plan would have if the job did not
  * deduplicate ids. Returns NAN if the job does not deduplicate ids anyway, or
  * if the plan has no price. */
@@ -129,17 +113,15 @@ static void plan_report(const struct plan *plan, const struct oracle *oracle,
     const bool has_rivals = request && !cli_given(cli, "no-rivals");
     struct report_alternative alternatives[MOST_ALTERNATIVES];
     struct compare_entry list[2];
-    struct report_options options = {
-        .gpu = gpu_of(plan, cli),
-        .is_default_gpu = !cli_given(cli, "gpu") && !cli_given(cli, "cost"),
-        .is_default_batch = request && !cli_given(cli, "batch") &&
-                            !cli_given(cli, "batch-per-gpu"),
-        .path = cli_string(cli, "output"),
-        .alternatives = alternatives,
-        .n_columns = cli_columns(cli),
-        .waits = oracle_waits(oracle),
-        .rivals = list,
-        .n_rivals = has_rivals ? 2 : 0};
+    struct report_options options = {.is_default_batch =
+                                         request && !cli_given(cli, "batch") &&
+                                         !cli_given(cli, "batch-per-gpu"),
+                                     .path = cli_string(cli, "output"),
+                                     .alternatives = alternatives,
+                                     .n_columns = cli_columns(cli),
+                                     .waits = oracle_waits(oracle),
+                                     .rivals = list,
+                                     .n_rivals = has_rivals ? 2 : 0};
 
     if (has_rivals)
         list_rivals(list, &request->rivals, plan, cli->arena);
@@ -182,6 +164,24 @@ static void print_gain(const struct plan_request *request,
         cli_printf(", %+.2f %%",
                    100 * (plan->total_ms / standing->total_ms - 1));
     cli_printf("\n");
+}
+
+/* Prints the GPU of the new plan, and that of the current plan if it
+ * differs. */
+static void print_gpu(const struct plan_request *request,
+                      const struct plan *plan)
+{
+    const char *gpu = plan->problem.cluster.gpu;
+    const char *old = request->from.problem.cluster.gpu;
+
+    if (!old)
+        return;
+    cli_printf("GPU     %s, ", gpu);
+    if (strcmp(gpu, old) != 0)
+        cli_printf("instead of %s as in %s\n", old,
+                   cli_shown(request->cli, "from"));
+    else
+        cli_printf("as in %s\n", cli_shown(request->cli, "from"));
 }
 
 static void print_moves(const struct plan_request *request,
@@ -261,6 +261,7 @@ static void replanning_report(const struct plan_request *request,
 {
     cli_printf("\n");
     print_gain(request, plan);
+    print_gpu(request, plan);
     print_moves(request, plan);
     print_excess(&request->problem.cluster, &plan->problem.cluster);
     if (!cli_given(request->cli, "move-limit"))

@@ -143,7 +143,7 @@ int planning_problem(struct problem *problem, const char *path,
 
     memset(problem, 0, sizeof(*problem));
     problem->memory_model = (enum memory_model)cli_choice(cli, "memory-model");
-    if (planning_counts(&counts, cli, err) ||
+    if (planning_counts(&counts, &like->cluster, cli, err) ||
         planning_set_cluster(problem, counts.n_gpus[0], &like->cluster, cli,
                              err))
         return -1;
@@ -317,26 +317,21 @@ int planning_oracle(struct oracle **out, struct cli *cli,
 int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
                    struct err *err)
 {
-    const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
+    const char *spec = cli_string(cli, "cost");
     bool is_own = !spec && !cli_given(cli, "gpu") && plan->cost.name;
     struct cluster *cluster = &plan->problem.cluster;
-    const struct gpu_spec *asked;
     struct proven proven;
 
     if (is_own)
         spec = plan->cost.name;
-    if (cli_given(cli, "gpu")) {
-        if (gpu_spec_get(&asked, gpu, cli->arena, err))
-            return -1;
-        cluster->gpu = asked->name;
-    }
+    if (planning_ask_gpu(cluster, cli, err))
+        return -1;
     planning_set_bandwidths(cluster, cli);
     if (check_heeded(cli, spec, err) ||
         planning_set_job(&plan->problem, cli, err) ||
         planning_set_dense(&plan->problem, cli, err))
         return -1;
-    if (open_oracle(out, spec, cluster->gpu ? cluster->gpu : gpu,
-                    &plan->problem, cli, err)) {
+    if (open_oracle(out, spec, cluster->gpu, &plan->problem, cli, err)) {
         if (!is_own)
             return -1;
         /* ERR_USAGE is for options; here the wrong value is in the plan */
@@ -506,6 +501,7 @@ int planning_load(struct plan *plan, const char *path, const char *list,
                              cli, err);
     if (plan_from_json(plan, text, len, source, cli->arena, err))
         return -1;
+    planning_know_gpu(&plan->problem.cluster, plan->cost.name, cli->arena);
     /* If the command takes two plans, the options may describe the other
      * plan. */
     if (!is_given || cli->command->n_args[0] > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning_cluster.h"
 
+#include "base/cli_answer.h"
 #include "base/text.h"
 #include "cli/planning.h"
 #include "core/cluster.h"
@@ -122,20 +123,26 @@ static bool are_whole(uint32_t n_gpus, uint32_t per_host, uint32_t per_domain)
     return !cluster_check_hosts(&cluster, &ignored);
 }
 
-/* Finds the GPU that the file of --cluster or the option --gpu names. If
- * neither names a GPU, finds the GPU of the cost model. */
-static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
-                    struct cli *cli, struct err *err)
+int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
+                        const char *of_plan, struct cli *cli, struct err *err)
 {
+    const bool is_of_file = cluster->gpu != NULL;
     const char *name = cluster->gpu;
 
-    if (!name && !cli_given(cli, "gpu") && cli_given(cli, "cost") &&
-        oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
+    if (!name && cli_given(cli, "gpu"))
+        name = cli_string(cli, "gpu");
+    else if (!name && cli_given(cli, "cost") &&
+             oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
         return -1;
+    if (!name)
+        name = of_plan;
+    cluster->is_default_gpu = !name;
     if (!gpu_spec_get(gpu, name ? name : cli_string(cli, "gpu"), cli->arena,
-                      err))
+                      err)) {
+        cluster->gpu = (*gpu)->name;
         return 0;
-    if (!cluster->gpu)
+    }
+    if (!is_of_file)
         return -1;
     /* in an option this is wrong usage, but here the wrong value is in the
      * file */
@@ -143,8 +150,8 @@ static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
     return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
 }
 
-int planning_counts(struct planning_counts *counts, struct cli *cli,
-                    struct err *err)
+int planning_counts(struct planning_counts *counts, const struct cluster *like,
+                    struct cli *cli, struct err *err)
 {
     const struct option_value *asked = cli_value(cli, "gpus");
     const struct gpu_spec *gpu;
@@ -156,7 +163,8 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
     if (cli_given(cli, "gpus-per-host"))
         per_host = (uint32_t)cli_u64(cli, "gpus-per-host");
     else if (asked->is_range) {
-        if (find_gpu(&gpu, &(struct cluster){0}, cli, err))
+        if (planning_choose_gpu(&gpu, &(struct cluster){0}, like->gpu, cli,
+                                err))
             return -1;
         per_host = gpu->gpus_per_host;
     }
@@ -315,9 +323,8 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
     if (path && (cluster_load(cluster, path, cli->arena, err) ||
                  check_said_once(cluster, cli, err)))
         return -1;
-    if (find_gpu(&gpu, cluster, cli, err))
+    if (planning_choose_gpu(&gpu, cluster, like->gpu, cli, err))
         return -1;
-    cluster->gpu = gpu->name;
     if (!path) {
         cluster->n_devices = n_gpus;
         cluster->memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus);
@@ -329,6 +336,32 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
     if (set_memory(problem, gpu, cli, err) || set_batch(problem, cli, err))
         return -1;
     return add_reserve(problem, cli, err);
+}
+
+void planning_know_gpu(struct cluster *cluster, const char *cost,
+                       struct arena *arena)
+{
+    struct err ignored = {0};
+
+    if (!cluster->gpu && cost &&
+        oracle_gpu(&cluster->gpu, cost, arena, &ignored))
+        cluster->gpu = NULL;
+}
+
+int planning_ask_gpu(struct cluster *cluster, struct cli *cli, struct err *err)
+{
+    const char *own = cluster->gpu;
+    const struct gpu_spec *gpu;
+
+    cluster->gpu = NULL;
+    if (planning_choose_gpu(&gpu, cluster, own, cli, err))
+        return -1;
+    if (own && !cli_given(cli, "gpu") && strcmp(gpu->name, own) != 0)
+        cli_warn(NULL, text_say(cli->arena,
+                                "cost model '%s' prices GPU '%s', but the plan "
+                                "is for '%s'",
+                                cli_string(cli, "cost"), gpu->name, own));
+    return 0;
 }
 
 int planning_ask_what_if(struct problem *problem, struct cli *cli,

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "core/cluster.h"
 #include "core/problem.h"
+#include "costmodel/formulas/gpu_spec.h"
 
 /* Options of the cluster, and the cluster of a planning problem. */
 
@@ -22,17 +23,34 @@ struct planning_counts {
     uint32_t *n_gpus; /* [n], in the arena */
     size_t n;         /* at least 1 */
 };
-int planning_counts(struct planning_counts *counts, struct cli *cli,
-                    struct err *err) MUST_CHECK;
+int planning_counts(struct planning_counts *counts, const struct cluster *like,
+                    struct cli *cli, struct err *err) MUST_CHECK;
+/* Chooses the GPU of the cluster: the one that the cluster names already (by
+ * the file of --cluster), else that of --gpu, else that of --cost, else
+ * `of_plan`, the GPU of the current plan (NULL: unknown), else the default of
+ * --gpu. Sets cluster->gpu and is_default_gpu. */
+int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
+                        const char *of_plan, struct cli *cli,
+                        struct err *err) MUST_CHECK;
 /* Sets the cluster and the batch of the problem from the options, for n_gpus
  * GPUs. If --cluster is given, the cluster comes from its file, and so does the
  * number of GPUs. The problem's memory model must be set before. If no option
- * gives the hosts, they are taken from `like`, the cluster of the current
- * plan. */
+ * gives the GPU or the hosts, they are taken from `like`, the cluster of the
+ * current plan; it may be zeroed. */
 int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
                          const struct cluster *like, struct cli *cli,
                          struct err *err) MUST_CHECK;
 
+/* Sets the GPU of a loaded plan that does not name it to that of its cost
+ * model, if this is known. Plans up to version 0.2.0 do not name it. `cost` is
+ * the name of the cost model, or NULL. */
+void planning_know_gpu(struct cluster *cluster, const char *cost,
+                       struct arena *arena);
+/* Changes the GPU of a loaded plan to that of --gpu or --cost. Warns if --cost
+ * names another GPU than the plan does. A plan without a GPU gets the
+ * default. */
+int planning_ask_gpu(struct cluster *cluster, struct cli *cli,
+                     struct err *err) MUST_CHECK;
 /* Changes the hosts and the batch of a loaded plan to the values of the
  * options, to answer a what-if question. */
 int planning_ask_what_if(struct problem *problem, struct cli *cli,

@@ -33,14 +33,16 @@ struct cluster {
      * that the cost model knows. */
     double intra_gbps, inter_gbps;
     /*
-     * gpu: name of the GPU model of the devices, or NULL. A plan file stores
-     * the name if the plan's cost model was not measured on this GPU model.
+     * gpu: name of the GPU model of the devices (gpu_spec_get); NULL: unknown.
      *
      * reserve: the user's text for the memory to keep free on each device
      * ("15%", "4GiB"), or NULL. reserve_bytes already includes this memory.
      * Plan files do not store the text.
      */
     const char *gpu, *reserve;
+    /* True if no option, file or plan names the GPU, so that `gpu` is the
+     * default. Plan files do not store it. */
+    bool is_default_gpu;
     /* Usual number of GPUs in a host with this GPU model, if the input does not
      * give the number of devices per host; otherwise 0. Plan files do not store
      * it. */

@@ -21,14 +21,15 @@
 
 /* --- how fast --- */
 
-/* Prints "H100" for "h100". */
-static void print_gpu(const struct report_options *options, struct buf *out)
+/* Prints "H100" for "h100". The path of a file is printed as it is. */
+static void print_gpu(const struct cluster *cluster, struct buf *out)
 {
-    for (const char *c = options->gpu; c && *c; c++)
-        buf_printf(out, "%c", toupper((unsigned char)*c));
-    if (!options->gpu)
-        buf_printf(out, "GPU");
-    if (options->gpu && options->is_default_gpu)
+    const char *name = cluster->gpu ? cluster->gpu : "GPU";
+    const bool is_path = strpbrk(name, "/.") != NULL;
+
+    for (const char *c = name; *c; c++)
+        buf_printf(out, "%c", is_path ? *c : toupper((unsigned char)*c));
+    if (cluster->is_default_gpu)
         buf_printf(out, " (default GPU)");
 }
 
@@ -57,7 +58,7 @@ static void print_speed(const struct report *report, struct buf *out)
 
     buf_printf(out, "%zu table%s on %u x ", plan->problem.n_tables,
                plan->problem.n_tables == 1 ? "" : "s", cluster->n_devices);
-    print_gpu(&report->options, out);
+    print_gpu(cluster, out);
     if (cluster->n_devices > cluster->devices_per_host)
         buf_printf(out, ", %u a host", cluster->devices_per_host);
     buf_printf(out, ": %.*f ms", step.ms < 100 ? 2 : 0, step.ms);
@@ -402,8 +403,8 @@ static void print_assumed(const struct report *report, struct buf *out)
 
     for (size_t t = 0; t < problem->n_tables; t++)
         n_assumed += problem->tables[t].skew_assumed;
-    if (report->options.gpu && report->options.is_default_gpu)
-        buf_printf(&list, ", GPU %s", report->options.gpu);
+    if (problem->cluster.is_default_gpu)
+        buf_printf(&list, ", GPU %s", problem->cluster.gpu);
     if (wire->is_assumed && wire->intra_gbps > 0)
         buf_printf(&list, ", NVLink %.0f GB/s", wire->intra_gbps);
     if (wire->is_assumed && wire->inter_gbps > 0)

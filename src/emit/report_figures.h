@@ -21,11 +21,7 @@ struct report_alternative {
 /* Inputs of a report in addition to the plan. Zeroed options mean that there
  * are no such inputs. */
 struct report_options {
-    /* name of the GPU whose prices the cost model has, such as "h100"; NULL:
-     * none */
-    const char *gpu;
-    /* true: the user has not named the GPU, or the batch */
-    bool is_default_gpu, is_default_batch;
+    bool is_default_batch; /* true: the user has not named the batch */
     /* file that the plan was written to, or NULL */
     const char *path;
     /* [n_alternatives] plans without some shardings */

@@ -61,7 +61,7 @@ static json_t *from_cluster(const struct plan *plan)
         from_list_u64(cluster->memory_bytes, cluster->n_devices));
     set(value, "reserve_bytes",
         from_list_u64(cluster->reserve_bytes, cluster->n_devices));
-    if (cluster->gpu && plan->cost.basis == BASIS_MODELLED)
+    if (cluster->gpu)
         set(value, "gpu", json_string(cluster->gpu));
     if (cluster->nccl_bytes)
         set(value, "nccl_bytes", json_whole(cluster->nccl_bytes));

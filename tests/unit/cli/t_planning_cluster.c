@@ -23,7 +23,8 @@ static void describe(struct buf *out, const struct problem *problem)
 {
     const struct cluster *cluster = &problem->cluster;
 
-    buf_printf(out, "%s: %u/%u/%u", cluster->gpu, cluster->n_devices,
+    buf_printf(out, "%s%s: %u/%u/%u", cluster->gpu,
+               cluster->is_default_gpu ? "*" : "", cluster->n_devices,
                cluster->devices_per_host, cluster->hosts_per_domain);
     for (uint32_t r = 0; r < cluster->n_devices && r < 3; r++)
         buf_printf(out, " %.2f-%.3f",
@@ -47,7 +48,7 @@ static const char *cluster_of(const char *line, const struct cluster *like,
     struct buf out = {0};
     const char *text;
 
-    if (!cli || planning_counts(&counts, cli, &err) ||
+    if (!cli || planning_counts(&counts, like, cli, &err) ||
         planning_set_cluster(&problem, counts.n_gpus[0], like, cli, &err))
         return arena_printf(&arena, "%s", err.msg);
     for (size_t i = 0; i < counts.n && cli_value(cli, "gpus")->is_range; i++)
@@ -59,13 +60,14 @@ static const char *cluster_of(const char *line, const struct cluster *like,
 }
 
 /* The clusters of the current plan, by the first letter of a line: none, four
- * GPUs of one host, eight GPUs of two hosts, and eight GPUs of two hosts that
- * NVLink joins. */
+ * GPUs of one host, eight GPUs of two hosts, eight GPUs of two hosts that
+ * NVLink joins, and eight A100 of two hosts. */
 static const struct cluster likes[] = {
     {0},
     {.n_devices = 4, .devices_per_host = 4, .hosts_per_domain = 1},
     {.n_devices = 8, .devices_per_host = 4, .hosts_per_domain = 1},
     {.n_devices = 8, .devices_per_host = 4, .hosts_per_domain = 2},
+    {.n_devices = 8, .devices_per_host = 4, .gpu = "a100"},
 };
 
 static const char *const lines[] = {
@@ -95,6 +97,9 @@ static const char *const lines[] = {
     "3--gpus 16",
     "3--gpus 12",
     "2--gpus 8 --gpus-per-host 2",
+    "4--gpus 2",
+    "4--gpus 2 --gpu h100",
+    "4--gpus 2 --cost roofline:h100",
     "0--gpus 2 --gpu a100",
     "0--gpus 2 --gpu cpu",
     "0--gpus 2 --gpu none",
@@ -137,78 +142,81 @@ static const char *const options[] = {
 /* The expected text of each line, in order. */
 static const char *const want[] = {
     "option '--gpus' is needed: how many GPUs to plan for",
-    "h100: 1/1/0 79.65-11.947 nccl 0.000 batch 65536",
-    "h100: 7/7/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 2.625 batc"
+    "h100*: 1/1/0 79.65-11.947 nccl 0.000 batch 65536",
+    "h100*: 7/7/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 2.625 batc"
     "h 65536",
-    "h100: 8/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3.000 batc"
+    "h100*: 8/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3.000 batc"
     "h 65536",
-    "h100: 9/3/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.594 batc"
+    "h100*: 9/3/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.594 batc"
     "h 65536",
     "11 GPUs do not fill whole hosts of 2 to 8 GPUs each: option "
     "'--gpus-per-host' is needed",
-    "h100: 16/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.828 bat"
+    "h100*: 16/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.828 bat"
     "ch 65536",
-    "h100: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
+    "h100*: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
     "ch 65536",
-    "17 18 19 20 h100: 17/1/0 79.65-11.947 79.65-11.947 79.65-11.947 nc"
+    "17 18 19 20 h100*: 17/1/0 79.65-11.947 79.65-11.947 79.65-11.947 nc"
     "cl 0.500 batch 65536",
-    "h100: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 batc"
+    "h100*: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 batc"
     "h 65536",
     "9 GPUs do not fill whole hosts of 4 GPUs each",
-    "h100: 3/3/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.125 batc"
+    "h100*: 3/3/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.125 batc"
     "h 65536",
-    "8 12 h100: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641"
+    "8 12 h100*: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641"
     " batch 65536",
     "no number of GPUs from 9 to 11 fills whole hosts of 4 GPUs each",
-    "8 16 24 h100: 8/4/2 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3."
+    "8 16 24 h100*: 8/4/2 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3."
     "000 batch 65536",
     "no number of GPUs from 9 to 11 fills whole hosts of 4 GPUs each, in whole "
     "domains",
     "option '--hosts-per-domain' needs '--gpus-per-host'",
-    "h100: 4/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.500 batc"
+    "h100*: 4/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.500 batc"
     "h 65536",
-    "h100: 8/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3.000 batc"
+    "h100*: 8/8/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 3.000 batc"
     "h 65536",
-    "h100: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
+    "h100*: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
     "ch 65536",
-    "h100: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 batc"
+    "h100*: 8/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 batc"
     "h 65536",
-    "h100: 12/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 bat"
+    "h100*: 12/4/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.641 bat"
     "ch 65536",
-    "h100: 10/5/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.688 bat"
+    "h100*: 10/5/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.688 bat"
     "ch 65536",
-    "h100: 16/4/2 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.828 bat"
+    "h100*: 16/4/2 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.828 bat"
     "ch 65536",
-    "h100: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
+    "h100*: 12/6/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.734 bat"
     "ch 65536",
-    "h100: 8/2/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
+    "h100*: 8/2/1 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
     "h 65536",
+    "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
+    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
+    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
     "cpu: 2/2/0 16.00-2.400 16.00-2.400 nccl 0.000 batch 65536",
     "no figures for a GPU 'none'; known are ...",
     "a100: 2/2/0 79.35-11.902 79.35-11.902 nccl 0.750 batch 65536",
     "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
-    "h100: 2/2/0 10.00-1.500 10.00-1.500 nccl 0.000 batch 65536",
-    "h100: 2/2/0 10.00-1.000 10.00-1.000 nccl 0.000 batch 65536",
-    "h100: 2/2/0 79.65-0.750 79.65-0.750 nccl 0.750 batch 65536",
-    "h100: 2/2/0 79.65-79.647 79.65-79.647 nccl 0.750 batch 65536",
-    "h100: 2/2/0 79.65-39.824 79.65-39.824 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 10.00-1.500 10.00-1.500 nccl 0.000 batch 65536",
+    "h100*: 2/2/0 10.00-1.000 10.00-1.000 nccl 0.000 batch 65536",
+    "h100*: 2/2/0 79.65-0.750 79.65-0.750 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 79.65-79.647 79.65-79.647 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 79.65-39.824 79.65-39.824 nccl 0.750 batch 65536",
     "option '--reserve' takes a size up to a GPU's memory or a percenta"
     "ge from 0% to 100%, not '101%'",
     "option '--reserve' takes a size up to a GPU's memory or a percenta"
     "ge from 0% to 100%, not '81GiB'",
-    "h100: 2/2/0 10.00-10.000 10.00-10.000 nccl 0.000 batch 65536",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 100 0 batch "
+    "h100*: 2/2/0 10.00-10.000 10.00-10.000 nccl 0.000 batch 65536",
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 100 0 batch "
     "65536",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 0 50 batch 6"
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 0 50 batch 6"
     "5536",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 100",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 200",
-    "h100: 4/4/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.500 batc"
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 100",
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 batch 200",
+    "h100*: 4/4/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 1.500 batc"
     "h 4000000000",
-    "h100: 2/2/0 79.65-0.000 79.65-0.000 nccl 0.000 batch 65536",
-    "h100: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
+    "h100*: 2/2/0 79.65-0.000 79.65-0.000 nccl 0.000 batch 65536",
+    "h100*: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
     "h 65536",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
@@ -218,15 +226,15 @@ static const char *const want[] = {
     "'............................../cluster.json' already gives it",
     "h200: 4/2/0 140.40-21.060 140.40-21.060 140.40-21.060 nccl 0.547 b"
     "atch 65536",
-    "h100: 4/2/0 79.65-1.000 79.65-1.000 79.65-1.000 nccl 0.547 batch 6"
+    "h100*: 4/2/0 79.65-1.000 79.65-1.000 79.65-1.000 nccl 0.547 batch 6"
     "5536",
-    "h100: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 gbps"
+    "h100*: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 gbps"
     " 5 0 batch 65536",
-    "h100: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 gbps"
+    "h100*: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 gbps"
     " 0 5 batch 65536",
-    "h100: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
+    "h100*: 4/2/0 79.65-11.947 79.65-11.947 79.65-11.947 nccl 0.547 batc"
     "h 7",
-    "h100: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 65536",
+    "h100*: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 65536",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "option '--gpus-per-host' cannot be given with '--cluster': "
@@ -234,12 +242,12 @@ static const char *const want[] = {
     "option '--memory' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "h200: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 65536",
-    "h100: 2/2/0 20.00-1.000 20.00-1.000 nccl 0.000 batch 65536",
-    "h100: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 gbps 5 0 batch 6553"
+    "h100*: 2/2/0 20.00-1.000 20.00-1.000 nccl 0.000 batch 65536",
+    "h100*: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 gbps 5 0 batch 6553"
     "6",
-    "h100: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 gbps 0 5 batch 6553"
+    "h100*: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 gbps 0 5 batch 6553"
     "6",
-    "h100: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 7",
+    "h100*: 2/2/0 20.00-3.000 20.00-3.000 nccl 0.000 batch 7",
     "............................../cluster.json:1: hosts[0].memory[1] "
     "must be a size such as \"80GiB\" or a whole number of bytes",
     "............................../cluster.json:1: hosts[0].memory[1] "
@@ -291,7 +299,7 @@ static const char *const want[] = {
     " GPU 'none'; known are ...",
     "............................../cluster.json: gpu: no figures for a"
     " GPU 'none'; known are ...",
-    "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 65536",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "option '--gpus-per-host' cannot be given with '--cluster': "
@@ -301,11 +309,11 @@ static const char *const want[] = {
     "h200: 2/2/0 140.40-2.000 140.40-2.000 nccl 0.750 batch 65536",
     "option '--reserve' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
-    "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 gbps 5 0 batch 6553"
+    "h100*: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 gbps 5 0 batch 6553"
     "6",
-    "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 gbps 0 5 batch 6553"
+    "h100*: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 gbps 0 5 batch 6553"
     "6",
-    "h100: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 7",
+    "h100*: 2/2/0 79.65-2.000 79.65-2.000 nccl 0.750 batch 7",
     "............................../cluster.json: reserve is 200GiB, bu"
     "t GPU 0 has 79.6 GiB",
     "option '--gpus' cannot be given with '--cluster': "
@@ -324,7 +332,7 @@ static const char *const want[] = {
     "t GPU 0 has 79.6 GiB",
     "............................../cluster.json: reserve is 200GiB, bu"
     "t GPU 0 has 79.6 GiB",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 0 batch 6"
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 0 batch 6"
     "5536",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
@@ -334,14 +342,14 @@ static const char *const want[] = {
     "'............................../cluster.json' already gives it",
     "h200: 2/2/0 140.40-21.060 140.40-21.060 nccl 0.750 gbps 10 0 batch"
     " 65536",
-    "h100: 2/2/0 79.65-1.000 79.65-1.000 nccl 0.750 gbps 10 0 batch 655"
+    "h100*: 2/2/0 79.65-1.000 79.65-1.000 nccl 0.750 gbps 10 0 batch 655"
     "36",
     "option '--intra-gbps' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 5 batch 6"
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 5 batch 6"
     "5536",
-    "h100: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 0 batch 7",
-    "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 79.65-11.947 79.65-11.947 nccl 0.750 gbps 10 0 batch 7",
+    "h100*: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 batch 65536",
     "option '--gpus' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "option '--gpus-per-host' cannot be given with '--cluster': "
@@ -349,12 +357,12 @@ static const char *const want[] = {
     "option '--memory' cannot be given with '--cluster': "
     "'............................../cluster.json' already gives it",
     "h200: 2/2/0 140.40-26.060 140.40-26.060 nccl 0.750 batch 65536",
-    "h100: 2/2/0 79.65-6.000 79.65-6.000 nccl 0.750 batch 65536",
-    "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 gbps 5 0 batch 65"
+    "h100*: 2/2/0 79.65-6.000 79.65-6.000 nccl 0.750 batch 65536",
+    "h100*: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 gbps 5 0 batch 65"
     "536",
-    "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 gbps 0 5 batch 65"
+    "h100*: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 gbps 0 5 batch 65"
     "536",
-    "h100: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 batch 7",
+    "h100*: 2/2/0 79.65-16.947 79.65-16.947 nccl 0.750 batch 7",
     "............................../cluster.json: used is 500 GiB for GPU 0, "
     "but a GPU of kind h100 has 79.6 GiB",
     "option '--gpus' cannot be given with '--cluster': "

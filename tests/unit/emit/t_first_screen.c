@@ -73,9 +73,7 @@ static void test_whole(void)
          .gain_error_frac = 0.07,
          .is_significant = true},
         {.planner = "B's", .ratio = 1.01, .gain_error_frac = NAN}};
-    const struct report_options options = {.gpu = "h100",
-                                           .is_default_gpu = true,
-                                           .is_default_batch = true,
+    const struct report_options options = {.is_default_batch = true,
                                            .path = "p.json",
                                            .alternatives = alternatives,
                                            .n_alternatives = 3,
@@ -83,6 +81,8 @@ static void test_whole(void)
                                            .n_rivals = 2};
     struct plan plan = make_plan(3);
 
+    plan.problem.cluster.gpu = "h100";
+    plan.problem.cluster.is_default_gpu = true;
     is_str(
         screen_of(&plan, &options),
         "5 tables on 3 x H100 (default GPU): 2.85 ms, 2.24 to 3.56; <= 23.0M "

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The GPU that a plan is for: named by an option, a file, a cost model or the
+# current plan, or else the default.
+set -u
+
+ns=$NEUROSHARD
+printf 'name,num_embeddings,dim,pooling_factor\na,1000,16,1\nb,9000,8,2\n' >t.csv
+echo '{"hosts": [{"gpus": 2}]}' >any.json
+echo '{"gpu": "a100", "hosts": [{"gpus": 2}]}' >a100.json
+
+# first COMMAND...: prints what the first line says about the GPU, and warnings
+first()
+{
+    "$ns" "$@" >report 2>messages
+    echo "exit $?: $(sed -n '1s/.* on \(2 x .*\): .*/\1/p' report)"
+    sed -n '/^GPU     /p' report
+    grep -v '^searched\|^lower bound\|no model of' messages || :
+}
+
+plan()
+{
+    first plan t.csv --batch 64 --effort 0 --no-rivals "$@"
+}
+
+echo "# who names the GPU"
+plan --gpus 2 -o default.json
+plan --gpus 2 --gpu a100 -o a100_plan.json
+plan --gpus 2 --cost roofline:a100
+plan --gpus 2 --cost model:h200.nsm
+plan --gpus 2 --cost torchrec
+plan --cluster any.json
+plan --cluster a100.json
+first cost a100_plan.json
+first cost a100_plan.json --gpu h100
+first cost a100_plan.json --cost model:h100.nsm
+first cost default.json
+grep -o '"gpu": "[^"]*"' a100_plan.json default.json
+
+echo "# the current plan"
+plan --gpus 2 --from a100_plan.json
+plan --gpus 2 --from a100_plan.json --gpu h200
+sed 's/"gpu": "a100", //' a100_plan.json >old.json
+plan --gpus 2 --from old.json
+first cost old.json
