@@ -13,6 +13,8 @@
 struct gpu_spec {
     const char *name;      /* short name, "h100" */
     const char *full_name; /* full name, "NVIDIA H100 SXM5 80GB" */
+    /* other short names, such as "h100-sxm5"; NULL-terminated */
+    const char *const *aliases;
     uint64_t memory_bytes; /* memory, as the driver reports it */
     /* Number of GPUs of a host as sold; 0: there is no usual number. */
     uint32_t gpus_per_host;

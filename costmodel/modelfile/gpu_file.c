@@ -42,6 +42,8 @@ static const struct place_field members[] = {
 };
 /* Object with a figure for each class of devices. */
 #define CLASS_ERRORS "class_error_frac"
+/* List of other names of the GPU. */
+#define ALIASES "aliases"
 #define N_MEMBERS (sizeof(members) / sizeof(*members))
 
 /* Source of a figure in a GPU file. Sources are for human readers. They are
@@ -121,14 +123,52 @@ static int read_class_errors(struct gpu_spec *spec,
     return 0;
 }
 
+/* Returns true if the text is a name of a GPU: words of small letters and
+ * digits, joined by '-'. */
+static bool is_gpu_name(const char *text)
+{
+    const size_t len = strlen(text);
+
+    return len && isalnum((unsigned char)*text) && text[len - 1] != '-' &&
+           len == strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+}
+
+static int read_aliases(struct gpu_spec *spec, const struct json_place *place,
+                        struct err *err)
+{
+    const char **aliases;
+    const json_t *list;
+    size_t n;
+
+    if (!place_has(place, ALIASES))
+        return 0;
+    if (place_list(&list, place, ALIASES, err))
+        return -1;
+    n = json_array_size(list);
+    aliases = ARENA_NEW(place->arena, const char *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+
+        if (!text || !is_gpu_name(text))
+            return place_error(place, err,
+                               ALIASES "[%zu] must be a name of small letters, "
+                                       "digits and '-'",
+                               i);
+        aliases[i] = arena_strdup(place->arena, text);
+    }
+    spec->aliases = aliases;
+    return 0;
+}
+
 static int read_members(struct gpu_spec *spec, const struct json_place *place,
                         struct err *err)
 {
-    const char *known[N_MEMBERS + 2] = {0};
+    const char *known[N_MEMBERS + 3] = {0};
 
     for (size_t m = 0; m < N_MEMBERS; m++)
         known[m] = members[m].key;
     known[N_MEMBERS] = CLASS_ERRORS;
+    known[N_MEMBERS + 1] = ALIASES;
     if (place_check_keys(place, known, err))
         return -1;
     for (const struct place_field *m = members; m < members + N_MEMBERS; m++)
@@ -137,7 +177,8 @@ static int read_members(struct gpu_spec *spec, const struct json_place *place,
                  ? place_fields(spec, place, m, 1, err)
                  : read_figure(spec, place, m, err)))
             return -1;
-    return read_class_errors(spec, place, err);
+    return read_aliases(spec, place, err) ||
+           read_class_errors(spec, place, err);
 }
 
 int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
@@ -148,7 +189,9 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
     int rc = json_parse(&root, text, len, source, err) ||
              place_root(&place, root, source, arena, err);
 
-    *spec = (struct gpu_spec){.name = source};
+    static const char *const none[] = {NULL};
+
+    *spec = (struct gpu_spec){.name = source, .aliases = none};
     if (!rc) {
         place.line = 1;
         place.lines = place_child_lines(text, len, 1, arena);
@@ -178,14 +221,125 @@ static int load(const struct gpu_spec **out, const char *name, const char *path,
     return 0;
 }
 
-static int unknown_gpu(const char *name, const char *const *names,
-                       struct arena *arena, struct err *err)
+/* A name or an alias of a shipped GPU. */
+struct gpu_name {
+    const char *text, *gpu;
+};
+
+static const char *path_of(const char *gpu, struct arena *arena)
 {
-    const char *nearest = text_nearest(names, name);
+    return arena_printf(arena, "%s/%s.json", file_find_data("gpus", arena),
+                        gpu);
+}
+
+/* Returns all names of the shipped GPUs, first those of files, then the
+ * aliases. The last entry is zeroed. An unreadable file has no aliases. */
+static const struct gpu_name *all_names(struct arena *arena)
+{
+    const char *const *gpus = gpu_names(arena);
+    const struct gpu_spec **specs;
+    struct gpu_name *names;
+    size_t n_gpus = 0, n = 0;
+
+    while (gpus[n_gpus])
+        n_gpus++;
+    specs = ARENA_NEW(arena, const struct gpu_spec *, n_gpus + 1);
+    for (size_t g = 0; g < n_gpus; g++) {
+        struct err ignored = {0};
+
+        if (load(&specs[g], gpus[g], path_of(gpus[g], arena), arena, &ignored))
+            specs[g] = NULL;
+        for (size_t a = 0; specs[g] && specs[g]->aliases[a]; a++)
+            n++;
+    }
+    names = ARENA_NEW(arena, struct gpu_name, n_gpus + n + 1);
+    n = n_gpus;
+    for (size_t g = 0; g < n_gpus; g++) {
+        names[g] = (struct gpu_name){gpus[g], gpus[g]};
+        for (size_t a = 0; specs[g] && specs[g]->aliases[a]; a++)
+            names[n++] = (struct gpu_name){specs[g]->aliases[a], gpus[g]};
+    }
+    return names;
+}
+
+/* Returns true if the names differ only in case, blanks, '-' and '_'. */
+static bool is_same_name(const char *a, const char *b)
+{
+    static const char joints[] = " -_";
+
+    for (;; a++, b++) {
+        a += strspn(a, joints);
+        b += strspn(b, joints);
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (!*a)
+            return true;
+    }
+}
+
+/* Returns the name of the shipped GPU that has this name or alias, or NULL.
+ * Reads the files only if no file has the name. */
+static const char *find_name(const char *name, struct arena *arena)
+{
+    for (const char *const *gpu = gpu_names(arena); *gpu; gpu++)
+        if (is_same_name(*gpu, name))
+            return *gpu;
+    for (const struct gpu_name *other = all_names(arena); other->text; other++)
+        if (is_same_name(other->text, name))
+            return other->gpu;
+    return NULL;
+}
+
+/* Number of names that a message suggests. */
+#define MOST_SUGGESTED 3
+
+/* Returns "did you mean h100 or h100-pcie? ", or "" if no name is near. Of each
+ * GPU at most one name is suggested. */
+static const char *suggest(const char *name, struct arena *arena)
+{
+    const struct gpu_name *names = all_names(arena);
+    const char *suggested[MOST_SUGGESTED], *text = "";
+    size_t n_names = 0, n = 0;
+    const char **left;
+
+    while (names[n_names].text)
+        n_names++;
+    left = ARENA_NEW(arena, const char *, n_names + 1);
+    while (n < MOST_SUGGESTED) {
+        const char *nearest;
+        size_t n_left = 0, i = 0;
+
+        for (size_t k = 0; k < n_names; k++) {
+            size_t j = 0;
+
+            while (j < n && strcmp(suggested[j], names[k].gpu) != 0)
+                j++;
+            if (j == n)
+                left[n_left++] = names[k].text;
+        }
+        left[n_left] = NULL;
+        nearest = text_nearest(left, name);
+        if (!nearest)
+            break;
+        while (strcmp(names[i].text, nearest) != 0)
+            i++;
+        suggested[n++] = names[i].gpu;
+    }
+    for (size_t j = 0; j < n; j++)
+        text = arena_printf(arena, "%s%s%s", text,
+                            !j          ? ""
+                            : j + 1 < n ? ", "
+                                        : " or ",
+                            suggested[j]);
+    return n ? arena_printf(arena, "did you mean %s? ", text) : "";
+}
+
+static int unknown_gpu(const char *name, struct arena *arena, struct err *err)
+{
+    const char *const *names = gpu_names(arena);
 
     return err_usage(err, "no figures for a GPU '%s'; %sknown are %s", name,
-                     nearest ? arena_printf(arena, "did you mean %s? ", nearest)
-                             : "",
+                     suggest(name, arena),
                      *names ? text_list(names, ", ", arena)
                             : "none, as no data folder with 'gpus' was found");
 }
@@ -215,25 +369,20 @@ static int of_model(const struct gpu_spec **out, const char *name,
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err)
 {
-    const char *const *names = gpu_names(arena), *const *found = names, *path;
+    const char *found, *path;
 
     if (strpbrk(name, "/."))
         return load(out, name, name, arena, err);
-    while (*found && strcasecmp(*found, name) != 0)
-        found++;
+    found = find_name(name, arena);
+    if (found)
+        return load(out, found, path_of(found, arena), arena, err);
     path = file_find_data(arena_printf(arena, "models/%s.nsm", name), arena);
-    if (!*found && path)
+    if (path)
         return of_model(out, name, path, arena, err);
-    if (!*found) {
-        *out = NULL;
-        if (strpbrk(name, " :") && gpu_spec_of_device(out, name, arena, err))
-            return -1;
-        return *out ? 0 : unknown_gpu(name, names, arena, err);
-    }
-    return load(out, *found,
-                arena_printf(arena, "%s/%s.json", file_find_data("gpus", arena),
-                             *found),
-                arena, err);
+    *out = NULL;
+    if (strpbrk(name, " :") && gpu_spec_of_device(out, name, arena, err))
+        return -1;
+    return *out ? 0 : unknown_gpu(name, arena, err);
 }
 
 static bool has_word(const char *text, const char *word, size_t len)
@@ -269,10 +418,10 @@ int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
 
     if (!strncmp(device, "cpu:", 4))
         return gpu_spec_get(out, "cpu", arena, err);
-    for (const char *const *name = gpu_names(arena); *name; name++)
-        if (common_words(*name, device) > most) {
-            most = common_words(*name, device);
-            best = *name;
+    for (const struct gpu_name *name = all_names(arena); name->text; name++)
+        if (common_words(name->text, device) > most) {
+            most = common_words(name->text, device);
+            best = name->gpu;
         }
     *out = NULL;
     return best ? gpu_spec_get(out, best, arena, err) : 0;

@@ -23,14 +23,15 @@ const char *const *gpu_names(struct arena *arena) NEVER_NULL;
 /*
  * Finds the figures of a GPU by name. The name may be
  *
- *   - the name of a shipped GPU, in upper or lower case,
+ *   - the name of a shipped GPU or one of its aliases, whatever the case,
+ *     blanks, '-' and '_',
  *   - the name of a device, which contains a blank or a colon
  *     (see gpu_spec_of_device),
  *   - the path of a file, which contains a '/' or a '.',
  *   - the name of a shipped model, if no GPU file has this name: the figures
  *     are those of the GPU that the model was measured on.
  *
- * An unknown name is ERR_USAGE; the message suggests the nearest name and lists
+ * An unknown name is ERR_USAGE; the message suggests the nearest names and lists
  * all names. If a file cannot be read, the errors are those of file_read or
  * gpu_spec_from_json.
  */
@@ -38,8 +39,8 @@ int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err) MUST_CHECK;
 
 /* Finds the shipped GPU that a device name such as "cuda:NVIDIA H100 PCIe"
- * belongs to. All words of the GPU's name must occur in the device's name. If
- * several GPUs qualify, the name with the most words is chosen. A device
+ * belongs to. All words of a name or alias of the GPU must occur in the device's
+ * name. If several names qualify, the one with the most words is chosen. A device
  * "cpu:..." belongs to the shipped CPU host. *out is NULL if no GPU matches. */
 int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
                        struct arena *arena, struct err *err) MUST_CHECK;

@@ -2,6 +2,7 @@
 #include "base/cli_answer.h"
 #include "base/figures.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "costmodel/modelfile/gpu_file.h"
 
@@ -19,6 +20,7 @@ struct gpu_row {
     const char *cost;
     /* error of lookups by the roofline; NAN: unknown */
     double lookup_error_frac;
+    const char *const *aliases;
 };
 
 #define GPU(member) MEMBER_OF(struct gpu_row, member)
@@ -55,8 +57,39 @@ static int load(struct gpu_row *row, const char *name, struct arena *arena,
         .nic_gbps = spec->nic_gbps,
         .cost = file_find_data(model, arena) ? "model" : "roofline",
         .lookup_error_frac =
-            spec->lookup_error.frac > 0 ? spec->lookup_error.frac : NAN};
+            spec->lookup_error.frac > 0 ? spec->lookup_error.frac : NAN,
+        .aliases = spec->aliases};
     return 0;
+}
+
+static json_t *rows_to_json(const struct gpu_row *rows, size_t n)
+{
+    json_t *list = FIGURES_LIST(gpu_figures, rows, n);
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *aliases = json_array();
+
+        for (const char *const *alias = rows[i].aliases; *alias; alias++)
+            json_array_append_new(aliases, json_string(*alias));
+        json_object_set_new(json_array_get(list, i), "aliases", aliases);
+    }
+    return list;
+}
+
+/* Prints the other names of all GPUs that have some. */
+static void print_aliases(const struct gpu_row *rows, size_t n,
+                          struct arena *arena)
+{
+    const char *separator = "\naliases ";
+
+    for (size_t i = 0; i < n; i++) {
+        if (!*rows[i].aliases)
+            continue;
+        cli_printf("%s%s: %s", separator, rows[i].name,
+                   text_list(rows[i].aliases, ", ", arena));
+        separator = "; ";
+    }
+    cli_printf("\n");
 }
 
 static int run_gpus(struct cli *cli, struct err *err)
@@ -73,9 +106,9 @@ static int run_gpus(struct cli *cli, struct err *err)
     for (size_t i = 0; i < n; i++)
         if (load(&rows[i], names[i], cli->arena, err))
             return -1;
-    cli_print_json(
-        json_pack("{s:o}", "gpus", FIGURES_LIST(gpu_figures, rows, n)));
+    cli_print_json(json_pack("{s:o}", "gpus", rows_to_json(rows, n)));
     FIGURES_TABLE(gpu_figures, rows, n, cli_text());
+    print_aliases(rows, n, cli->arena);
     cli_printf("\nGB/s that benchmarks reach; host: GPUs of a host as sold; "
                "+-: of lookups by\nthe roofline; sources: %s\n",
                file_find_data("gpus", cli->arena));

@@ -260,8 +260,8 @@ static void replanning_report(const struct plan_request *request,
                               const struct plan *plan)
 {
     cli_printf("\n");
-    print_gain(request, plan);
     print_gpu(request, plan);
+    print_gain(request, plan);
     print_moves(request, plan);
     print_excess(&request->problem.cluster, &plan->problem.cluster);
     if (!cli_given(request->cli, "move-limit"))

@@ -76,7 +76,7 @@ bad gpus-range-to-stdout plan "$tables" --gpus 1..2 -o -
 bad gpus-no-whole-host plan "$tables" --gpus 9..15 --gpus-per-host 8 -o out
 bad gpus-range-compared compare "$tables" --gpus 1..2
 bad unknown-gpu plan "$tables" --gpus 2 --gpu potato
-bad near-gpu plan "$tables" --gpus 2 --gpu H100-SXM
+bad near-gpu plan "$tables" --gpus 2 --gpu H100-NVL
 bad near-roofline plan "$tables" --gpus 2 --cost roofline:h10
 bad no-such-gpu-file plan "$tables" --gpus 2 --gpu ./none.json
 bad memory-no-unit plan "$tables" --gpus 2 --memory 80

@@ -131,6 +131,10 @@ static void test_names(void)
         {"H100", "h100"},         {"V100-32GB", "v100-32gb"},
         {"MI300X", "mi300x"},     {"2080 Ti", "2080-ti"},
         {"RTX 4090", "rtx-4090"}, {"NVIDIA H100 PCIe", "h100-pcie"},
+        {"2080_Ti", "2080-ti"},   {"2080ti", "2080-ti"},
+        {"rtx4090", "rtx-4090"},  {"4090", "rtx-4090"},
+        {"h100-sxm", "h100"},     {"H100-SXM5", "h100"},
+        {"a100-80gb", "a100"},    {"a6000", "rtx-a6000"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -139,18 +143,55 @@ static void test_names(void)
         is_str(spec ? spec->name : err.msg, cases[i].want, cases[i].name);
     }
     ok(!get("h10") && err.code == ERR_USAGE &&
-           !strncmp(err.msg,
-                    "no figures for a GPU 'h10'; did you mean h100? known are ",
-                    56),
+           strstr(err.msg, "no figures for a GPU 'h10'; did you mean h100 or "
+                           "h100-pcie? known are 2080-ti, "),
        "a near miss: %s", err.msg);
-    ok(!get("2080_Ti") && strstr(err.msg, "did you mean 2080-ti? "),
-       "marks count: %s", err.msg);
+    ok(!get("rtx4080") &&
+           strstr(err.msg,
+                  "; did you mean rtx-4090, rtx-3090 or rtx-a6000? known"),
+       "the nearest three: %s", err.msg);
+    ok(!get("a5000") && strstr(err.msg, "; known are "),
+       "a common beginning of one character is none: %s", err.msg);
     ok(!get("frob") && err.code == ERR_USAGE &&
            !strncmp(err.msg, "no figures for a GPU 'frob'; known are ", 39) &&
            strstr(err.msg, ", h100, "),
        "none near: %s", err.msg);
     ok(!get("./nope.json") && err.code == ERR_IO, "a path: %s", err.msg);
     ok(!get("nope.json") && err.code == ERR_IO, "by its suffix: %s", err.msg);
+}
+
+/* Lower-case letters and digits of a name. */
+static const char *letters_of(const char *name)
+{
+    char *text = arena_strdup(&arena, name);
+    size_t n = 0;
+
+    for (const char *c = name; *c; c++)
+        if (*c != '-')
+            text[n++] = *c;
+    text[n] = '\0';
+    return text;
+}
+
+/* No name or alias belongs to two GPUs. */
+static void test_unique(void)
+{
+    const char *const *gpus = gpu_names(&arena);
+    const char *names[256];
+    size_t n = 0, n_equal = 0;
+
+    for (; *gpus; gpus++) {
+        const struct gpu_spec *spec = get(*gpus);
+
+        names[n++] = letters_of(*gpus);
+        for (size_t a = 0; spec && spec->aliases[a] && n < 255; a++)
+            names[n++] = letters_of(spec->aliases[a]);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            n_equal += !strcmp(names[i], names[j]);
+    ok(n >= 40 && n < 255, "%zu names", n);
+    is_i64((int64_t)n_equal, 0, "all differ");
 }
 
 static void test_devices(void)
@@ -251,6 +292,12 @@ static void test_read(void)
     is_i64(spec.n_sms, 132, "SMs");
     is_near(spec.nic_gbps, 50, 0, "adapter");
     is_i64(spec.comm_form, COMM_PORT, "links");
+    ok(!spec.aliases[0], "no alias");
+    ok(!read_text(&spec, changed("\"A\"", "\"A\", \"aliases\": [\"b\", "
+                                          "\"c-1\"]")),
+       "aliases%s", err.msg);
+    is_str(spec.aliases[1], "c-1", "are kept");
+    ok(!spec.aliases[2], "and end");
     ok(!read_text(&spec, changed("\"port\"", "\"total\"")) &&
            spec.comm_form == COMM_TOTAL,
        "or one memory");
@@ -264,6 +311,17 @@ static void test_refused(void)
         {"\"A\",", "\"A\"",
          "g.json:2: not valid JSON: '}' expected near "
          "'\"exchange\"'"},
+        {"\"A\"", "\"A\", \"aliases\": \"a\"",
+         "g.json:1: aliases must be a list, not a string"},
+        {"\"A\"", "\"A\", \"aliases\": [\"a\", 1]",
+         "g.json:1: aliases[1] must be a name of small letters, digits and "
+         "'-'"},
+        {"\"A\"", "\"A\", \"aliases\": [\"A1\"]",
+         "g.json:1: aliases[0] must be a name of small letters, digits and "
+         "'-'"},
+        {"\"A\"", "\"A\", \"aliases\": [\"a-\"]",
+         "g.json:1: aliases[0] must be a name of small letters, digits and "
+         "'-'"},
         {"\"A\"", "1", "g.json:1: name must be a string, not a number"},
         {"port", "bus", "g.json:2: exchange must be one of port, total"},
         {"l2_gbps", "l2_gbs",
@@ -271,7 +329,8 @@ static void test_refused(void)
          "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
          "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, intra_gbps, "
          "intra_alpha_us, nic_gbps, sheet_gbps, fp32_tflops, tf32_tflops, "
-         "fp16_tflops, bf16_tflops, lookup_error_frac, class_error_frac"},
+         "fp16_tflops, bf16_tflops, lookup_error_frac, class_error_frac, "
+         "aliases"},
         {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
          "\"source\": \"b\", \"date\": \"2024\"}",
          "", "g.json:1: n_sms is missing"},
@@ -363,6 +422,7 @@ int main(void)
     test_first();
     test_all();
     test_names();
+    test_unique();
     test_devices();
     test_domains();
     test_read();
