@@ -78,9 +78,11 @@ static bool runs_torchrec(const struct gpu_spec *spec)
 /* Returns the basis of the host's time. It was measured beside an H100. */
 static enum host_basis host_of(const struct gpu_spec *spec)
 {
+    const char *gpu = spec->changed_from ? spec->changed_from : spec->name;
+
     if (!runs_torchrec(spec))
         return HOST_NONE;
-    return strcmp(spec->name, "h100") ? HOST_ASSUMED : HOST_MEASURED;
+    return strcmp(gpu, "h100") ? HOST_ASSUMED : HOST_MEASURED;
 }
 
 /*

@@ -13,6 +13,12 @@
 struct gpu_spec {
     const char *name;      /* short name, "h100" */
     const char *full_name; /* full name, "NVIDIA H100 SXM5 80GB" */
+    /* name of the GPU whose figures the user has changed (gpu_changes.h); NULL:
+     * none were changed */
+    const char *changed_from;
+    /* True if figures of lookups were changed, so that lookups measured on the
+     * GPU do not apply. */
+    bool has_own_lookups;
     /* other short names, such as "h100-sxm5"; NULL-terminated */
     const char *const *aliases;
     uint64_t memory_bytes; /* memory, as the driver reports it */

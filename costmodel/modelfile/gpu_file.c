@@ -3,8 +3,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "costmodel/modelfile/gpu_changes.h"
+#include "costmodel/modelfile/gpu_fields.h"
 #include "costmodel/modelfile/model_file.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -12,39 +15,10 @@
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* All members of a GPU file. Every number is a
- * figure that has a source in the file. Their ranges are narrow enough to catch
- * MiB given as bytes and MHz given as GHz. */
-#define GPU(member) MEMBER_OF(struct gpu_spec, member)
-static const struct place_field members[] = {
-    {"name", GPU(full_name), true, 0, 0, NULL},
-    {"exchange", MEMBER_U32, offsetof(struct gpu_spec, comm_form), true, 0, 0,
-     comm_form_names},
-    {"memory_bytes", GPU(memory_bytes), true, 0x1p28, 0x1p44, NULL},
-    {"gpus_per_host", GPU(gpus_per_host), true, 0, 1024, NULL},
-    {"dram_gbps", GPU(dram_gbps), true, 1, 1e5, NULL},
-    {"l2_gbps", GPU(l2_gbps), true, 1, 1e6, NULL},
-    {"l2_bytes", GPU(l2_bytes), true, 0x1p16, 0x1p33, NULL},
-    {"clock_ghz", GPU(clock_ghz), true, 0.1, 10, NULL},
-    {"n_sms", GPU(n_sms), true, 1, 4096, NULL},
-    {"row_cycles", GPU(row_cycles), true, 0.1, 1000, NULL},
-    {"bag_row_us", GPU(bag_row_us), true, 0, 100, NULL},
-    {"launch_us", GPU(launch_us), true, 0, 1000, NULL},
-    {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
-    {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
-    {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},
-    {"sheet_gbps", GPU(sheet_gbps), false, 1, 1e5, NULL},
-    {"fp32_tflops", GPU(tflops[DENSE_TYPE_FP32]), false, 1e-3, 1e5, NULL},
-    {"tf32_tflops", GPU(tflops[DENSE_TYPE_TF32]), false, 1e-3, 1e5, NULL},
-    {"fp16_tflops", GPU(tflops[DENSE_TYPE_FP16]), false, 1e-3, 1e5, NULL},
-    {"bf16_tflops", GPU(tflops[DENSE_TYPE_BF16]), false, 1e-3, 1e5, NULL},
-    {"lookup_error_frac", GPU(lookup_error.frac), false, 1e-3, 100, NULL},
-};
 /* Object with a figure for each class of devices. */
 #define CLASS_ERRORS "class_error_frac"
 /* List of other names of the GPU. */
 #define ALIASES "aliases"
-#define N_MEMBERS (sizeof(members) / sizeof(*members))
 
 /* Source of a figure in a GPU file. Sources are for human readers. They are
  * checked but not kept, except for the source of the lookup error. */
@@ -163,15 +137,16 @@ static int read_aliases(struct gpu_spec *spec, const struct json_place *place,
 static int read_members(struct gpu_spec *spec, const struct json_place *place,
                         struct err *err)
 {
-    const char *known[N_MEMBERS + 3] = {0};
+    const char *known[N_GPU_FIELDS + 3] = {0};
 
-    for (size_t m = 0; m < N_MEMBERS; m++)
-        known[m] = members[m].key;
-    known[N_MEMBERS] = CLASS_ERRORS;
-    known[N_MEMBERS + 1] = ALIASES;
+    for (size_t m = 0; m < N_GPU_FIELDS; m++)
+        known[m] = gpu_fields[m].key;
+    known[N_GPU_FIELDS] = CLASS_ERRORS;
+    known[N_GPU_FIELDS + 1] = ALIASES;
     if (place_check_keys(place, known, err))
         return -1;
-    for (const struct place_field *m = members; m < members + N_MEMBERS; m++)
+    for (const struct place_field *m = gpu_fields;
+         m < gpu_fields + N_GPU_FIELDS; m++)
         if ((m->is_needed || place_has(place, m->key)) &&
             (m->type == MEMBER_TEXT || m->names
                  ? place_fields(spec, place, m, 1, err)
@@ -298,7 +273,7 @@ static const char *find_name(const char *name, struct arena *arena)
 static const char *suggest(const char *name, struct arena *arena)
 {
     const struct gpu_name *names = all_names(arena);
-    const char *suggested[MOST_SUGGESTED], *text = "";
+    const char *suggested[MOST_SUGGESTED + 1] = {0};
     size_t n_names = 0, n = 0;
     const char **left;
 
@@ -321,17 +296,13 @@ static const char *suggest(const char *name, struct arena *arena)
         nearest = text_nearest(left, name);
         if (!nearest)
             break;
-        while (strcmp(names[i].text, nearest) != 0)
+        while (i + 1 < n_names && strcmp(names[i].text, nearest) != 0)
             i++;
         suggested[n++] = names[i].gpu;
     }
-    for (size_t j = 0; j < n; j++)
-        text = arena_printf(arena, "%s%s%s", text,
-                            !j          ? ""
-                            : j + 1 < n ? ", "
-                                        : " or ",
-                            suggested[j]);
-    return n ? arena_printf(arena, "did you mean %s? ", text) : "";
+    return n ? arena_printf(arena, "did you mean %s? ",
+                            text_list(suggested, " or ", arena))
+             : "";
 }
 
 static int unknown_gpu(const char *name, struct arena *arena, struct err *err)
@@ -366,8 +337,8 @@ static int of_model(const struct gpu_spec **out, const char *name,
     return 0;
 }
 
-int gpu_spec_get(const struct gpu_spec **out, const char *name,
-                 struct arena *arena, struct err *err)
+static int get(const struct gpu_spec **out, const char *name,
+               struct arena *arena, struct err *err)
 {
     const char *found, *path;
 
@@ -383,6 +354,33 @@ int gpu_spec_get(const struct gpu_spec **out, const char *name,
     if (strpbrk(name, " :") && gpu_spec_of_device(out, name, arena, err))
         return -1;
     return *out ? 0 : unknown_gpu(name, arena, err);
+}
+
+int gpu_spec_get(const struct gpu_spec **out, const char *name,
+                 struct arena *arena, struct err *err)
+{
+    const char *changes = gpu_changes_find(name), *colon = strchr(name, ':');
+    struct gpu_spec *spec;
+
+    /* A colon behind the name of a GPU can only begin changes. Behind "cpu" it
+     * begins the name of a device. */
+    if (!changes && colon && strncmp(name, "cpu:", 4) != 0 &&
+        find_name(arena_strndup(arena, name, (size_t)(colon - name)), arena))
+        changes = colon;
+    if (!changes)
+        return get(out, name, arena, err);
+    if (get(out, arena_strndup(arena, name, (size_t)(changes - name)), arena,
+            err))
+        return -1;
+    assert(*out);
+    spec = ARENA_NEW(arena, struct gpu_spec, 1);
+    *spec = **out;
+    spec->changed_from = spec->name;
+    spec->name =
+        text_shown(arena_printf(arena, "%s%s", spec->name, changes), arena);
+    *out = spec;
+    return gpu_changes_apply(spec, changes + 1, strlen(changes + 1), arena,
+                             err);
 }
 
 static bool has_word(const char *text, const char *word, size_t len)

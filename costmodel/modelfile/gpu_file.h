@@ -31,17 +31,21 @@ const char *const *gpu_names(struct arena *arena) NEVER_NULL;
  *   - the name of a shipped model, if no GPU file has this name: the figures
  *     are those of the GPU that the model was measured on.
  *
- * An unknown name is ERR_USAGE; the message suggests the nearest names and lists
- * all names. If a file cannot be read, the errors are those of file_read or
- * gpu_spec_from_json.
+ * Changes of figures may follow the name, as in "l40s:memory=24GiB"
+ * (costmodel/modelfile/gpu_changes.h). They are then part of spec->name.
+ *
+ * An unknown name is ERR_USAGE; the message suggests the nearest names and
+ * lists all names. If a file cannot be read, the errors are those of file_read
+ * or gpu_spec_from_json.
  */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err) MUST_CHECK;
 
 /* Finds the shipped GPU that a device name such as "cuda:NVIDIA H100 PCIe"
- * belongs to. All words of a name or alias of the GPU must occur in the device's
- * name. If several names qualify, the one with the most words is chosen. A device
- * "cpu:..." belongs to the shipped CPU host. *out is NULL if no GPU matches. */
+ * belongs to. All words of a name or alias of the GPU must occur in the
+ * device's name. If several names qualify, the one with the most words is
+ * chosen. A device "cpu:..." belongs to the shipped CPU host. *out is NULL if
+ * no GPU matches. */
 int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
                        struct arena *arena, struct err *err) MUST_CHECK;
 

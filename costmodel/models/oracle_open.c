@@ -57,7 +57,8 @@ int oracle_open(struct oracle **out, const char *spec,
                      ORACLE_CHOICES);
 }
 
-/* Returns the mask of options that the settings "KEY=VALUE,..." override. */
+/* Returns the mask of options that the settings "KEY=VALUE,..." of TorchRec's
+ * costs override. */
 static unsigned overridden(const char *settings)
 {
     static const struct {
@@ -81,7 +82,9 @@ unsigned oracle_heeds(const char *spec)
         const char *argument = argument_of(&openers[i], spec);
 
         if (argument)
-            return openers[i].heeds & ~overridden(argument);
+            return openers[i].open == oracle_torchrec_open
+                       ? openers[i].heeds & ~overridden(argument)
+                       : openers[i].heeds;
     }
     return HEED_ALL;
 }
@@ -141,9 +144,19 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
 
     if (gpu_spec_get(&spec, gpu, arena, err))
         return -1;
-    file = shipped_model(spec->name, arena);
-    return oracle_open(out,
-                       file ? arena_printf(arena, "model:%s", file)
-                            : arena_printf(arena, "roofline:%s", spec->name),
-                       problem, arena, err);
+    file = shipped_model(spec->changed_from ? spec->changed_from : spec->name,
+                         arena);
+    if (file && !spec->has_own_lookups)
+        return oracle_open(out, arena_printf(arena, "model:%s", file), problem,
+                           arena, err);
+    if (oracle_open(out, arena_printf(arena, "roofline:%s", spec->name),
+                    problem, arena, err))
+        return -1;
+    if (file)
+        (*out)->warning = text_say(
+            arena,
+            "'%s' changes figures of lookups, so '%s' prices the plan, not "
+            "'model:%s'",
+            spec->name, (*out)->cost.name, file);
+    return 0;
 }

@@ -32,7 +32,9 @@ int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err) MUST_CHECK;
 
 /* Opens the default cost model for a GPU. It is the GPU's shipped model under
- * data/models/. If there is no shipped model, it is the GPU's roofline. */
+ * data/models/. If there is no shipped model, or if figures of lookups were
+ * changed (struct gpu_spec), it is the GPU's roofline; its warning then names
+ * the model that is not used. */
 int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                         const struct problem *problem, struct arena *arena,
                         struct err *err) MUST_CHECK;

@@ -226,7 +226,8 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
 
     if (oracle->warning)
         cli_warn(NULL, oracle->warning);
-    if (spec || !cli_given(cli, "gpu") || oracle->cost.basis != BASIS_ANALYTIC)
+    if (oracle->warning || spec || !cli_given(cli, "gpu") ||
+        oracle->cost.basis != BASIS_ANALYTIC)
         return;
     folder = file_find_data("models", cli->arena);
     cli_warn(NULL,

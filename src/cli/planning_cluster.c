@@ -18,7 +18,8 @@ const struct option_spec cluster_options[] = {
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "JSON file that describes the GPUs if they are not all alike"},
     {"gpu", 0, OPTION_STRING, "NAME|FILE", "h100", 0, 0, NULL,
-     "kind of GPU, which sets memory, bandwidths and cost model"},
+     "kind of GPU, which sets memory, bandwidths and cost model; changes of "
+     "its figures may follow, as in l40s:memory=24GiB,dram=1008"},
     {"gpus-per-host", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
      "GPUs per host; default: up to as many as hosts of this GPU are sold "
      "with"},

@@ -21,14 +21,18 @@
 
 /* --- how fast --- */
 
-/* Prints "H100" for "h100". The path of a file is printed as it is. */
+/* Prints "H100" for "h100". The path of a file and changed figures of the GPU
+ * are printed as they are. */
 static void print_gpu(const struct cluster *cluster, struct buf *out)
 {
     const char *name = cluster->gpu ? cluster->gpu : "GPU";
-    const bool is_path = strpbrk(name, "/.") != NULL;
+    const size_t len = strcspn(name, ":");
+    const bool is_path = strcspn(name, "/.") < len;
 
-    for (const char *c = name; *c; c++)
-        buf_printf(out, "%c", is_path ? *c : toupper((unsigned char)*c));
+    for (size_t i = 0; i < len; i++)
+        buf_printf(out, "%c",
+                   is_path ? name[i] : toupper((unsigned char)name[i]));
+    buf_printf(out, "%s", name + len);
     if (cluster->is_default_gpu)
         buf_printf(out, " (default GPU)");
 }

@@ -43,3 +43,16 @@ plan --gpus 2 --from a100_plan.json --gpu h200
 sed 's/"gpu": "a100", //' a100_plan.json >old.json
 plan --gpus 2 --from old.json
 first cost old.json
+
+echo "# changed figures"
+plan --gpus 2 --gpu l40s:memory=24GiB,dram=1008 -o changed.json
+first cost changed.json
+"$ns" explain changed.json --json 2>/dev/null | grep -o '"cost_model": "[^"]*"'
+grep -o '"gpu": "[^"]*"\|"name": "roofline[^"]*"\|"memory_bytes": \[[^,]*' changed.json
+plan --gpus 2 --from changed.json
+plan --gpus 2 --gpu h100:memory=40GiB
+plan --gpus 2 --gpu h100:dram=1.5TB/s
+plan --gpus 2 --gpu h100:frob=3
+plan --gpus 2 --gpu h100:dram
+plan --gpus 2 --cost roofline:h100:dram=1500 -o changed.json
+first cost changed.json --cost model:h100.nsm
