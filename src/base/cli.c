@@ -205,6 +205,17 @@ static int set_number(struct option_value *value,
     return 0;
 }
 
+/* Adds value->text to the values that were given before. */
+static void add_text(struct option_value *value, struct arena *arena)
+{
+    const char **texts = ARENA_NEW(arena, const char *, value->n_texts + 1);
+
+    for (size_t i = 0; i < value->n_texts; i++)
+        texts[i] = value->texts[i];
+    texts[value->n_texts++] = value->text;
+    value->texts = texts;
+}
+
 /* Parses value->text by the option's type. */
 static int set_value(struct option_value *value, const struct option_spec *spec,
                      struct arena *arena, struct err *err)
@@ -225,6 +236,9 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
             return 0;
         return err_usage(err, "option '--%s' is one of %s, not '%s'",
                          spec->name, spec->choices, value->text);
+    case OPTION_STRINGS:
+        add_text(value, arena);
+        /* fall through */
     case OPTION_STRING:
     case OPTION_OUTPUT:
     case OPTION_RESULT:
@@ -430,6 +444,25 @@ static int claim_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
+static void print_help(const struct cli *cli)
+{
+    const struct command *command = cli->command;
+    const size_t n_columns = cli_columns(cli);
+    struct buf out = {0};
+
+    text_wrap(&out,
+              arena_printf(cli->arena, "usage: neuroshard %s %s", command->name,
+                           command->synopsis),
+              0, strlen("usage: "), n_columns);
+    buf_printf(&out, "\n\n%s\n", command->summary);
+    cli_help_options(cli->specs, cli->headings, cli->n_specs, n_columns,
+                     cli->arena, &out);
+    if (command->example)
+        buf_printf(&out, "\nexample:\n  %s\n", command->example);
+    fputs(out.data, stdout);
+    buf_release(&out);
+}
+
 /* Returns the word that the synopsis of the command uses for file argument n,
  * counted from 0. */
 static const char *file_word(const struct cli *cli, size_t n)
@@ -484,7 +517,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;
     if (cli_given(cli, "help")) {
-        cli_print_help(cli);
+        print_help(cli);
         return 0;
     }
     *out = cli;

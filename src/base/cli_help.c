@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Column in which --help begins to print the help of an option. */
@@ -33,40 +32,27 @@ const char *cli_help_text(const struct option_spec *spec, struct arena *arena)
     return text;
 }
 
-static void print_option_help(const struct cli *cli,
-                              const struct option_spec *spec, struct buf *out)
+static void print_option(const struct option_spec *spec, size_t n_columns,
+                         struct arena *arena, struct buf *out)
 {
     const char letter[] = {'-', spec->letter, ',', '\0'};
-    const char *name = arena_printf(cli->arena, "--%s %s", spec->name,
+    const char *name = arena_printf(arena, "--%s %s", spec->name,
                                     spec->argument ? spec->argument : "");
 
     buf_printf(out, "  %3s %-*s ", spec->letter ? letter : "", HELP_INDENT - 7,
                name);
-    text_wrap(out, cli_help_text(spec, cli->arena), HELP_INDENT, HELP_INDENT,
-              cli_columns(cli));
+    text_wrap(out, cli_help_text(spec, arena), HELP_INDENT, HELP_INDENT,
+              n_columns);
     buf_add(out, "\n", 1);
 }
 
-void cli_print_help(const struct cli *cli)
+void cli_help_options(const struct option_spec *const *specs,
+                      const char *const *headings, size_t n, size_t n_columns,
+                      struct arena *arena, struct buf *out)
 {
-    const struct command *command = cli->command;
-    const size_t n_columns = cli_columns(cli);
-    struct buf out = {0};
-
-    text_wrap(&out,
-              arena_printf(cli->arena, "usage: neuroshard %s %s", command->name,
-                           command->synopsis),
-              0, strlen("usage: "), n_columns);
-    buf_printf(&out, "\n\n%s\n", command->summary);
-    for (size_t i = 0; i < cli->n_specs; i++) {
-        const char *heading = cli->headings[i];
-
-        if (!i || !cli_is_same_heading(cli->headings[i - 1], heading))
-            buf_printf(&out, "\n%s:\n", heading ? heading : "options");
-        print_option_help(cli, cli->specs[i], &out);
+    for (size_t i = 0; i < n; i++) {
+        if (!i || !cli_is_same_heading(headings[i - 1], headings[i]))
+            buf_printf(out, "\n%s:\n", headings[i] ? headings[i] : "options");
+        print_option(specs[i], n_columns, arena, out);
     }
-    if (command->example)
-        buf_printf(&out, "\nexample:\n  %s\n", command->example);
-    fputs(out.data, stdout);
-    buf_release(&out);
 }

@@ -2,7 +2,11 @@
 #ifndef NEUROSHARD_BASE_CLI_HELP_H
 #define NEUROSHARD_BASE_CLI_HELP_H
 
-#include "base/cli.h"
+#include "base/mem.h"
+#include "base/option.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 /* The text of --help. */
 
@@ -12,8 +16,10 @@ bool cli_is_same_heading(const char *a, const char *b);
  * (one, two) [one]". The blanks after the commas let a line break between two
  * choices. The text is in the arena. */
 const char *cli_help_text(const struct option_spec *spec, struct arena *arena);
-/* Prints the usage, the options under their headings and the example of the
- * command on standard output. */
-void cli_print_help(const struct cli *cli);
+/* Appends the n options with their help, each after its heading if that differs
+ * from the heading of the option before. */
+void cli_help_options(const struct option_spec *const *specs,
+                      const char *const *headings, size_t n, size_t n_columns,
+                      struct arena *arena, struct buf *out);
 
 #endif

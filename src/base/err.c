@@ -29,6 +29,20 @@ int err_prefix(struct err *err, const char *fmt, ...)
     return -1;
 }
 
+int err_suffix(struct err *err, const char *fmt, ...)
+{
+    const struct err old = *err;
+    char suffix[sizeof err->msg];
+    va_list args;
+
+    va_start(args, fmt);
+    text_sentence(suffix, sizeof suffix, fmt, args);
+    va_end(args);
+    err_set(err, old.code, "%s%s", old.msg, suffix);
+    err->shortage = old.shortage;
+    return -1;
+}
+
 static const struct {
     const char *kind;
     int exit_status;

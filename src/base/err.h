@@ -68,6 +68,9 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 /* Puts "<text>: " in front of the stored sentence; returns -1. */
 int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Appends a text to the stored sentence; returns -1. */
+int err_suffix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 /* Returns the name of a code: "input", "no_plan" ... */
 const char *err_kind(enum err_code code);
 

@@ -3,7 +3,9 @@
 #include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
+#include "cli/what_if_answers.h"
 #include "core/plan_check.h"
+#include "core/plan_fit.h"
 
 static const struct option_spec own_options[] = {
     OPTIONS_HEADED(OUTPUT_HEADING),
@@ -23,6 +25,9 @@ static int run_cost(struct cli *cli, struct err *err)
     plan_derive_kinds(&plan);
     if (planning_price(&oracle, cli, &plan, err))
         return -1;
+    if (plan_check_fit(&plan, err))
+        return err_suffix(err, "; next: %s",
+                          what_if_command(&plan, cli->args[0], cli->arena));
     plan.version = NEUROSHARD_VERSION;
     plan.build = build_id;
     plan.inputs_hash = plan_inputs_hash(&plan, cli->arena);

@@ -58,31 +58,63 @@ struct record_request {
     uint32_t n_samples, n_added, n_exchanges;
 };
 
-/* Opens the database and sets the device. The name of the device comes from
- * --device, or else from the argument `device`. If --isa is given, a complete
- * name (with ':') is used unchanged. In all other cases the name must match one
- * device of the database. */
-static int open_store(struct record_request *record, const char *device,
-                      struct err *err)
+/* Returns true if the device is named completely, so that it needs no entry in
+ * the database. */
+static bool is_complete(const struct sample_setting *device)
+{
+    return device->isa && device->device && strchr(device->device, ':');
+}
+
+/*
+ * Sets the device that was measured. Its name comes from --device, or else from
+ * the argument `name`. If --isa is given, a complete name (with ':') is used
+ * unchanged. In all other cases the name must match one device of the database,
+ * or else the argument `isa` completes the name, unless it is NULL.
+ *
+ * Opens the database if it exists. A database is only created when there is
+ * something to store (open_store).
+ */
+static int find_device(struct record_request *record, const char *name,
+                       const char *isa, struct err *err)
 {
     struct training *training = &record->training;
     const struct cli *cli = training->cli;
+    const char *path = cli_string(cli, "db");
 
-    if (cli_given(cli, "device"))
-        device = cli_string(cli, "device");
+    if (cli_given(cli, "device")) {
+        name = cli_string(cli, "device");
+        isa = NULL;
+    }
     training->device =
-        (struct sample_setting){.device = device,
+        (struct sample_setting){.device = name,
                                 .isa = cli_string(cli, "isa"),
                                 .n_threads = (uint32_t)cli_u64(cli, "threads")};
-    if (store_open(&training->store, cli_string(cli, "db"), STORE_WRITE, err))
+    if (file_exists(path) &&
+        store_open(&training->store, path, STORE_WRITE, err))
         return -1;
-    if (training->device.isa && device && strchr(device, ':'))
+    if (is_complete(&training->device))
         return 0;
-    if (device && !training_choose_device(training, device, false, err))
+    if (training->store && name &&
+        !training_choose_device(training, name, false, err))
+        return 0;
+    if (!training->device.isa)
+        training->device.isa = isa;
+    if (is_complete(&training->device))
         return 0;
     return err_usage(
         err, "the database does not show which device was measured: give its "
              "'--device', as 'cuda:NVIDIA H200', and its '--isa', as 'sm_90'");
+}
+
+/* Opens the database to store something. Creates it if it is missing. */
+static int open_store(struct record_request *record, struct err *err)
+{
+    struct training *training = &record->training;
+
+    return training->store
+               ? 0
+               : store_open(&training->store, cli_string(training->cli, "db"),
+                            STORE_WRITE, err);
 }
 
 /* Stores an exchange. Precision and optimizer do not matter for an exchange, so
@@ -167,8 +199,9 @@ static int record_exchanges(struct record_request *record, struct err *err)
             err,
             "option '--hosts' gives %u hosts, but '%s' lists only %u ranks",
             tests.n_hosts, path, tests.n_ranks);
-    if (open_store(record, arena_printf(cli->arena, "cuda:%s", tests.device),
-                   err))
+    if (find_device(record, arena_printf(cli->arena, "cuda:%s", tests.device),
+                    NULL, err) ||
+        open_store(record, err))
         return -1;
     for (size_t i = 0; i < tests.n_rows; i++) {
         const double ms = 1e-3 * tests.rows[i].us;
@@ -223,6 +256,13 @@ static int read_job(struct record_request *record, struct err *err)
     return 0;
 }
 
+static bool is_cpu(const struct record_request *record)
+{
+    const char *device = record->training.device.device;
+
+    return device && !strncmp(device, "cpu:", 4);
+}
+
 /* Refuses lookup times that are far from the predicted times, because they were
  * probably not measured on the GPU for which they would be stored. */
 static int check_device(const struct record_request *record, struct err *err)
@@ -241,7 +281,7 @@ static int check_device(const struct record_request *record, struct err *err)
         predicted_ms += ms;
         base_ms += MAX_BASE_MS;
     }
-    if (!strncmp(device, "cpu:", 4) || !(predicted_ms > 0) ||
+    if (is_cpu(record) || !(predicted_ms > 0) ||
         cli_given(record->training.cli, "insist") ||
         (measured_ms <= MAX_OFF * predicted_ms + base_ms &&
          measured_ms * MAX_OFF >= predicted_ms))
@@ -297,9 +337,8 @@ static int put_outputs(struct record_request *record, struct err *err)
 {
     const struct job_times *job = &record->job;
     const struct job_phase *all = &job->phases[2 * (size_t)job->n_ranks];
-    const bool is_gpu = strncmp(record->training.device.device, "cpu:", 4) != 0;
     struct comm_sample sample = {
-        .kind = is_gpu ? "nccl" : "mpi",
+        .kind = is_cpu(record) ? "mpi" : "nccl",
         .time = all[isnan(all[1].time.median_ms) ? 2 : 1].time,
         .n_iterations = (uint32_t)job->n_steps};
 
@@ -313,11 +352,11 @@ static int put_outputs(struct record_request *record, struct err *err)
 #define PHASE(member) MEMBER_OF(struct job_phase, member)
 static const struct figure columns[] = {
     {"rank", "rank", -5, 0, FIGURE_PLAIN, PHASE(rank)},
-    {"phase", "phase", -9, 0, FIGURE_PLAIN, PHASE(name)},
-    {"measured_ms", "measured", 9, 3, FIGURE_PLAIN, PHASE(time.median_ms)},
-    {"p10_ms", "p10", 9, 3, FIGURE_PLAIN, PHASE(time.p10_ms)},
-    {"p90_ms", "p90", 9, 3, FIGURE_PLAIN, PHASE(time.p90_ms)},
-    {"predicted_ms", "predicted ms", 12, 3, FIGURE_PLAIN, PHASE(predicted_ms)},
+    {"phase", "phase", -8, 0, FIGURE_PLAIN, PHASE(name)},
+    {"measured_ms", "measured", 8, 3, FIGURE_PLAIN, PHASE(time.median_ms)},
+    {"p10_ms", "p10", 8, 3, FIGURE_PLAIN, PHASE(time.p10_ms)},
+    {"p90_ms", "p90", 8, 3, FIGURE_PLAIN, PHASE(time.p90_ms)},
+    {"predicted_ms", "predicted", 9, 3, FIGURE_PLAIN, PHASE(predicted_ms)},
     {"differs_frac", "differs %", 9, 1, FIGURE_PERCENT, PHASE(differs_frac)},
     {"note", "", 0, 0, FIGURE_NOTE, PHASE(note)},
     {0},
@@ -329,6 +368,21 @@ static const struct figure cause_columns[] = {
      CAUSE(explained_frac)},
     {0},
 };
+
+/* Names the ranks that are slow on all of their tables. Their cause is not the
+ * plan. */
+static void print_stragglers(const struct job_times *job)
+{
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const double factor = job->phases[2 * (size_t)r].straggles;
+
+        if (factor > 1)
+            cli_printf("rank %u is %.2fx slower than the others in all of its "
+                       "work: its machine is slow, not the plan; check its "
+                       "clocks, temperature and other processes\n",
+                       r, factor);
+    }
+}
 
 static void report_job(const struct record_request *record)
 {
@@ -358,7 +412,19 @@ static void report_job(const struct record_request *record)
                job->n_ranks, job->n_steps, record->n_samples, record->n_added,
                record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
     FIGURES_TABLE(columns, known, n, out);
+    print_stragglers(job);
     FIGURES_TABLE(cause_columns, causes, n_causes, out);
+}
+
+/* Returns item n of a text such as "fbgemm:NVIDIA H200, sm_90, fp32", from 0;
+ * NULL if it has none. */
+static const char *nth_item(const char *text, unsigned n, struct arena *arena)
+{
+    for (; text && n; n--) {
+        text = strchr(text, ',');
+        text = text ? text + 1 + strspn(text + 1, " ") : NULL;
+    }
+    return text ? arena_strndup(arena, text, strcspn(text, ",")) : NULL;
 }
 
 static int record_job(struct record_request *record, struct err *err)
@@ -368,10 +434,15 @@ static int record_job(struct record_request *record, struct err *err)
 
     if (read_job(record, err))
         return -1;
-    device = record->plan.cost.device;
-    if (device)
-        device = arena_strndup(arena, device, strcspn(device, ","));
-    if (open_store(record, device, err) || check_device(record, err) ||
+    /* A CPU's samples are also of a number of threads, which only the database
+     * shows. */
+    device = nth_item(record->plan.cost.device, 0, arena);
+    if (find_device(record, device,
+                    device && strncmp(device, "cpu:", 4) != 0
+                        ? nth_item(record->plan.cost.device, 1, arena)
+                        : NULL,
+                    err) ||
+        check_device(record, err) || open_store(record, err) ||
         put_samples(record, err) || put_outputs(record, err))
         return -1;
     report_job(record);

@@ -4,6 +4,14 @@
 
 #include "base/cli.h"
 
+/* Headings of options in --help, and of sections of the manual pages. */
+#define PROBLEM_HEADING "problem"
+#define JOB_HEADING "training job"
+#define CLUSTER_HEADING "cluster"
+#define COST_HEADING "cost model"
+#define CONSTRAINTS_HEADING "constraints"
+#define SEARCH_HEADING "search"
+
 /* Opens the processes of '--ranks', or those that a launcher started. The
  * process that starts the processes of '--ranks' waits until they are done, and
  * *out is then NULL. */

@@ -362,8 +362,8 @@ static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
 {
     static const char *const of_torchrec[] = {
-        "tables",          "gpus",    "dim",    "pooling",
-        "dense-optimizer", "cluster", "memory", "reserve"};
+        "tables",          "gpus",    "dim",   "pooling",
+        "dense-optimizer", "cluster", "memory"};
 
     for (size_t i = 0; i < sizeof of_torchrec / sizeof *of_torchrec; i++)
         if (cli_given(cli, of_torchrec[i]))

@@ -12,14 +12,6 @@
  * them, and the settings of the search.
  */
 
-/* Headings of options in --help, and of sections of the manual pages. */
-#define PROBLEM_HEADING "problem"
-#define JOB_HEADING "training job"
-#define CLUSTER_HEADING "cluster"
-#define COST_HEADING "cost model"
-#define CONSTRAINTS_HEADING "constraints"
-#define SEARCH_HEADING "search"
-
 /*
  * Tables of options (planning_options.c; cluster_options is in
  * planning_cluster.h). Commands list them in this order:

@@ -3,8 +3,8 @@
 
 #include "base/cli_answer.h"
 #include "base/text.h"
-#include "cli/planning.h"
 #include "core/cluster.h"
+#include "core/settings.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "io/cluster_json.h"
@@ -51,30 +51,23 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
                      cluster->reserve);
 }
 
-/* Adds the reserve to the memory that is in use already, up to the GPU's
- * memory. The reserve comes from the file of --cluster or from --reserve.
- * Without --reserve a default reserve applies, unless memory is counted as in
- * the papers (MEMORY_WEIGHTS). NCCL's buffers are part of the reserve. */
+/* Adds the reserve of the file of --cluster or of --reserve. Without --reserve
+ * a default reserve applies, unless memory is counted as in the papers
+ * (MEMORY_WEIGHTS). */
 static int add_reserve(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
-    bool is_of_file = cluster->reserve != NULL;
+    const bool is_of_file = cluster->reserve != NULL;
+    uint32_t bad;
 
     if (!is_of_file &&
         (cli_given(cli, "reserve") || problem->memory_model != MEMORY_WEIGHTS))
         cluster->reserve = cli_string(cli, "reserve");
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        uint64_t memory = cluster->memory_bytes[r];
-        uint64_t taken = cluster->reserve_bytes[r], reserve = 0;
-
-        if (cluster->reserve &&
-            !text_to_share(cluster->reserve, memory, &reserve))
-            return bad_reserve(cluster, is_of_file, r, cli, err);
-        reserve = max_u64(reserve, cluster->nccl_bytes);
-        cluster->reserve_bytes[r] = taken + min_u64(reserve, memory - taken);
-    }
-    return 0;
+    bad = cluster_add_reserve(cluster);
+    return bad < cluster->n_devices
+               ? bad_reserve(cluster, is_of_file, bad, cli, err)
+               : 0;
 }
 
 void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
@@ -368,6 +361,9 @@ int planning_ask_gpu(struct cluster *cluster, struct cli *cli, struct err *err)
 int planning_ask_what_if(struct problem *problem, struct cli *cli,
                          struct err *err)
 {
+    const struct settings asked = {.reserve = cli_given(cli, "reserve")
+                                                  ? cli_string(cli, "reserve")
+                                                  : NULL};
     struct cluster *cluster = &problem->cluster;
     const struct cluster said = *cluster;
 
@@ -378,5 +374,7 @@ int planning_ask_what_if(struct problem *problem, struct cli *cli,
     for (uint32_t r = 0; r < cluster->n_devices; r++)
         cluster->reserve_bytes[r] =
             max_u64(cluster->reserve_bytes[r], cluster->nccl_bytes);
+    if (settings_apply(&asked, problem, cli->arena, err))
+        return bad_reserve(cluster, false, 0, cli, err);
     return set_batch(problem, cli, err);
 }

@@ -51,8 +51,8 @@ void planning_know_gpu(struct cluster *cluster, const char *cost,
  * default. */
 int planning_ask_gpu(struct cluster *cluster, struct cli *cli,
                      struct err *err) MUST_CHECK;
-/* Changes the hosts and the batch of a loaded plan to the values of the
- * options, to answer a what-if question. */
+/* Changes the hosts, the reserve and the batch of a loaded plan to the values
+ * of the options, to answer a what-if question (core/settings.h). */
 int planning_ask_what_if(struct problem *problem, struct cli *cli,
                          struct err *err) MUST_CHECK;
 /* Sets the cluster's bandwidths from the options, if given. */

@@ -152,6 +152,21 @@ uint64_t cluster_nccl_bytes(const struct cluster *cluster)
            network_bytes;
 }
 
+uint32_t cluster_add_reserve(struct cluster *cluster)
+{
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        uint64_t *taken = &cluster->reserve_bytes[r], reserve = 0;
+        const uint64_t memory = cluster->memory_bytes[r];
+
+        if (cluster->reserve &&
+            !text_to_share(cluster->reserve, memory, &reserve))
+            return r;
+        reserve = max_u64(reserve, cluster->nccl_bytes);
+        *taken += min_u64(reserve, memory - *taken);
+    }
+    return cluster->n_devices;
+}
+
 bool cluster_is_even(const struct cluster *cluster)
 {
     for (uint32_t r = 1; r < cluster->n_devices; r++)

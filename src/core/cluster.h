@@ -105,6 +105,11 @@ uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
  * after the GPU has exchanged data with all other GPUs. Returns 0 if there is
  * only one GPU. Assumes that the group of the GPU is one NVLink domain. */
 uint64_t cluster_nccl_bytes(const struct cluster *cluster);
+/* Adds the reserve (cluster->reserve) to reserve_bytes, which holds the memory
+ * that is in use already, up to the memory of each device. The reserve includes
+ * NCCL's buffers, so it is at least nccl_bytes. Returns n_devices, or the first
+ * device that has less memory than the reserve asks for. */
+uint32_t cluster_add_reserve(struct cluster *cluster);
 /* Returns true if all devices have the same memory and the same reserve. */
 bool cluster_is_even(const struct cluster *cluster);
 

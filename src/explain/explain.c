@@ -5,6 +5,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "core/plan_error.h"
+#include "core/plan_fit.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
 #include "emit/report.h"
@@ -96,14 +97,6 @@ static const struct figure shift_figures[] = {
     {"why_not", NULL, 0, 0, FIGURE_PLAIN, SHIFT(why_not)},
     {0},
 };
-#define ANEW(member) MEMBER_OF(struct anew, member)
-static const struct figure anew_figures[] = {
-    {"what", "planned anew", -40, 0, FIGURE_PLAIN, ANEW(what)},
-    {"total_ms", "GPU ms", 10, 4, FIGURE_PLAIN, ANEW(total_ms)},
-    {"gain_ms", "gain ms", 10, 4, FIGURE_PLAIN, ANEW(gain_ms)},
-    {0},
-};
-
 struct binding {
     struct report report; /* report on the plan; owned */
     /* `last`: GPU that is ready last; `slow_fwd`: GPU with the largest
@@ -263,12 +256,16 @@ static void print_step(const struct binding *binding, struct buf *out)
 {
     const struct plan *plan = binding->report.plan;
     const struct device_cost *last = &plan->devices[binding->last];
+    const char *cut_short = scenario_cut_short(plan);
 
     report_step(plan, 4, out);
     buf_printf(out, "\n        by %s (%s)\n", plan->cost.name,
                cost_basis_names[plan->cost.basis]);
     cost_print_outside(&plan->cost, out);
     report_job(plan, out);
+    if (cut_short)
+        buf_printf(out, "        its search %s; --anew plans afresh\n",
+                   cut_short);
     report_bottleneck(&binding->report, out);
     buf_printf(out,
                "        GPU %u takes %.4f ms: compute %.4f, backward "
@@ -286,20 +283,26 @@ static void print_step(const struct binding *binding, struct buf *out)
                    last->fwd_comm_ms);
 }
 
-static void print_memory_note(const struct binding *binding, struct buf *out)
+static void print_memory_note(const struct binding *binding,
+                              const char *command, struct buf *out)
 {
+    buf_printf(out, "memory  ");
+    plan_print_fit(binding->report.plan, out);
+    buf_printf(out, "\n");
+    if (command)
+        buf_printf(out, "        next: %s\n", command);
     if (binding->report.n_devices < 2)
         return;
     if (!binding->n_pieces)
-        buf_printf(out, "memory  GPU %u holds nothing\n", binding->gpu);
+        buf_printf(out, "        GPU %u holds nothing\n", binding->gpu);
     else if (!binding->n_stuck)
         buf_printf(out,
-                   "memory  does not bind: each piece of GPU %u has room on "
+                   "        does not bind: each piece of GPU %u has room on "
                    "another GPU\n",
                    binding->gpu);
     else
         buf_printf(out,
-                   "memory  binds: %zu of %zu pieces of GPU %u have room on no "
+                   "        binds: %zu of %zu pieces of GPU %u have room on no "
                    "other GPU\n",
                    binding->n_stuck, binding->n_pieces, binding->gpu);
 }
@@ -384,25 +387,18 @@ static void print_gains(const struct binding *binding, struct buf *out)
     FIGURES_TABLE(shift_figures, shifts->gains, n, out);
 }
 
-/* Prints the results of the new searches. A gain that is smaller than its error
- * is not printed. */
-static void print_anew(const struct explained *explained,
-                       const struct binding *binding, struct buf *out)
+/* Prints the plan under other settings, and the fresh plans. */
+static void print_scenarios(const struct explained *explained, struct buf *out)
 {
-    if (!explained->n_anew)
-        return;
-    buf_printf(out, "\n");
-    figures_heading(anew_figures, out);
-    for (size_t i = 0; i < explained->n_anew; i++) {
-        struct anew anew = explained->anew[i];
-
-        if (anew.gain_ms < binding->least_ms)
-            anew.total_ms = anew.gain_ms = NAN;
-        figures_row(anew_figures, &anew, out);
+    if (explained->n_what_ifs) {
+        buf_printf(out, "\n");
+        scenarios_print(explained->what_ifs, explained->n_what_ifs, out);
     }
-    buf_printf(out, "-: no plan was found that gains more than ");
-    print_least(binding, out);
-    buf_printf(out, "\n");
+    if (explained->n_anew) {
+        buf_printf(out, "\n");
+        fresh_plans_print(explained->anew, explained->n_anew,
+                          explained->what_if.plan, out);
+    }
 }
 
 /* Converts shifts (moves and swaps of pieces) to JSON. Only swaps have a second
@@ -425,7 +421,7 @@ static json_t *to_json(const struct explained *explained,
 
     return json_pack(
         "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
-        "s:o, s:f, s:b, s:o, s:o, s:s?}",
+        "s:o, s:f, s:b, s:o, s:o, s:o, s:s?, s:s?, s:s?}",
         "cost_model", plan->cost.name, "outside",
         cost_outside_to_json(&plan->cost), "total_ms", plan->total_ms,
         "last_gpu", (json_int_t)binding->last, "longest_fwd_comm_gpu",
@@ -438,10 +434,11 @@ static json_t *to_json(const struct explained *explained,
         shifts_to_json(binding->shifts.places, binding->shifts.n_places),
         "gains", shifts_to_json(binding->shifts.gains, binding->shifts.n_gains),
         "least_gain_ms", binding->least_ms, "least_is_error",
-        (int)binding->is_error, "anew",
-        FIGURES_LIST(anew_figures, explained->anew, explained->n_anew),
+        (int)binding->is_error, "what_if",
+        scenarios_to_json(explained->what_ifs, explained->n_what_ifs), "anew",
+        fresh_plans_to_json(explained->anew, explained->n_anew, plan),
         "bound_ms", json_real_or_null(plan->bound_ms), "bound_term",
-        plan->bound_term);
+        plan->bound_term, "stopped", plan->stopped, "next", explained->command);
 }
 
 json_t *explain_plan(struct explained *explained, struct buf *out)
@@ -452,13 +449,13 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
     binding_find(&binding, explained);
     print_step(&binding, out);
     report_bound(binding.report.plan, 4, out);
-    print_memory_note(&binding, out);
+    print_memory_note(&binding, explained->command, out);
     print_gpus(&binding, out);
     if (plan_has_parts(binding.report.plan))
         report_phases(&binding.report, out);
     print_pieces(&binding, out);
     print_gains(&binding, out);
-    print_anew(explained, &binding, out);
+    print_scenarios(explained, out);
     root = to_json(explained, &binding);
     report_release(&binding.report);
     return root;

@@ -95,6 +95,15 @@ sqlite3 fbgemm.db "ATTACH 'cuda.db' AS cuda;
     FROM sample a JOIN cuda.sample b USING (case_idx) ORDER BY 1, 2;
     SELECT DISTINCT 'exchanged by ' || kind FROM comm_sample"
 
+echo "# the device is that of the plan's model; no database after an error"
+"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 4096 \
+    --cost model:h100 --effort 0 --no-rivals -o model.json >/dev/null 2>&1
+try model.json --times times.csv --db plain.db |
+    grep -E '^(device|samples|rank 2|    not|status)'
+try plan.json --times times.csv --db missing.db
+try --nccl-tests h100_8.txt --db missing.db
+[ ! -e missing.db ] || echo "a database is left"
+
 echo "# what is no such job"
 cp "$corpus"/times/* .
 for file in no_ms.csv short.csv other_world.csv negative_rank.csv no_step.csv \

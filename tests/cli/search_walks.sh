@@ -162,7 +162,7 @@ walk beam criteo_kaggle_26 --gpus 4 --search reference --cost roofline:h100 \
 "$NEUROSHARD" plan --details "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 \
     --cost torchrec --effort 0 --no-rivals -o plan.json >report 2>messages
 "$NEUROSHARD" explain plan.json --anew --device 3 2>messages |
-    sed -n '/anew/,$p'
+    sed -n '/^fresh/,$p'
 "$NEUROSHARD" explain plan.json --device 4 2>&1
 
 # Re-planning: an existing plan for a list that has changed.

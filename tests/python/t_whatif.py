@@ -194,20 +194,49 @@ def check_best(name, plan, gpu):
 
 def check_anew(name):
     """A search gains nothing on a plan that it has found itself, and its plan
-    never costs more with more memory."""
+    never costs more with half the weights. Gains are over the plan, or over
+    the fresh plan if that is significantly faster."""
     asked = answer("explain", name, "--anew")
     now, more, half = asked["anew"]
+    over = now if now["significant"] else asked
     ok(
         now["total_ms"] <= asked["total_ms"] * (1 + 1e-9)
-        and more["total_ms"] < now["total_ms"]
         and half["total_ms"] < now["total_ms"]
-        and is_same(
-            more["gain_ms"],
-            min(now["total_ms"], asked["total_ms"]) - more["total_ms"],
-        ),
+        and is_same(now["gain_ms"], asked["total_ms"] - now["total_ms"])
+        and is_same(more["gain_ms"], over["total_ms"] - more["total_ms"])
+        and is_same(more["ratio"], over["total_ms"] / more["total_ms"]),
         f"explain {name} --anew",
         str(asked["anew"]),
     )
+
+
+def check_settings(name):
+    """Another batch and another reserve cost as much as `cost` says, and a
+    plan that does not fit is refused by both."""
+    said = []
+    for batch, reserve in (
+        (16384, "15%"),
+        (131072, "40%"),
+        (300000, "0"),
+        (65536, "95%"),
+    ):
+        setting = f"batch={batch},reserve={reserve}"
+        asked = answer("explain", name, "--what-if", setting)["what_if"][1]
+        options = ["--batch", batch, "--reserve", reserve]
+        priced = answer("cost", name, *options)
+        if asked["fits"]:
+            fullest = priced["devices"][asked["fullest_gpu"]]["memory_bytes"]
+            said.append(
+                is_same(asked["total_ms"], priced["total_ms"])
+                and is_same(asked["step_ms"], priced["step_ms"])
+                and asked["used_bytes"] == fullest["total"]
+            )
+        else:
+            said.append(
+                priced["error"]["kind"] == "no_plan"
+                and asked["why_not"] in priced["error"]["message"]
+            )
+    ok(said == [True] * 4, f"explain {name} --what-if", str(said))
 
 
 def check_rivals(name, *options):
@@ -307,6 +336,7 @@ def main():
         )
         check_best("few.json", price(plan), 0)
         check_anew("grid.json")
+        check_settings("dlrm.json")
         ok(
             sum(counts.values()) >= 200 and min(counts.values()) > 4,
             f"tried: {counts}",

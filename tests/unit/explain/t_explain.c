@@ -25,7 +25,9 @@ static const char own_plan[] =
     "        forward communication 6.4000\n"
     "bound   no plan has less GPU work than 44.0000 ms, by the largest piece "
     "(table 'hot'): this one is within 40.00 %\n"
-    "memory  does not bind: each piece of GPU 1 has room on another GPU\n"
+    "memory  fits: GPU 2 is fullest, 62.5 KiB of 97.7 KiB (64 %); "
+    "a reserve of 0 % is kept, up to 36 % fits\n"
+    "        does not bind: each piece of GPU 1 has room on another GPU\n"
     "\n"
     "         total    sooner   compute  bwd comm  fwd comm memory     "
     "         fits\n"
@@ -103,8 +105,9 @@ static const char own_json[] =
     "\"total_ms\":52.8,\"gain_ms\":8.8,\"why_not\":null},{"
     "\"shard\":2,\"other\":null,\"gpu\":2,\"total_ms\":52.8,"
     "\"gain_ms\":8.8,\"why_not\":null}],\"least_gain_ms\":0.0616,"
-    "\"least_is_error\":false,\"anew\":[],\"bound_ms\":44.0,"
-    "\"bound_term\":\"largest piece\"}";
+    "\"least_is_error\":false,\"what_if\":[],\"anew\":[],\"bound_ms\":44.0,"
+    "\"bound_term\":\"largest piece\",\"stopped\":null,"
+    "\"next\":null}";
 
 static const char waiting_plan[] =
     "step    61.6000 ms\n"
@@ -118,7 +121,9 @@ static const char waiting_plan[] =
     "        the forward communication then takes 6.4000 ms, longest "
     "on GPU 1\n"
     "bound   none is proven for this cost model\n"
-    "memory  binds: 1 of 2 pieces of GPU 1 have room on no other GPU\n"
+    "memory  fits: GPU 0 is fullest, 31.2 KiB of 32.2 KiB (97 %); "
+    "a reserve of 0 % is kept, up to 3 % fits\n"
+    "        binds: 1 of 2 pieces of GPU 1 have room on no other GPU\n"
     "\n"
     "         ready    sooner   compute  bwd comm  fwd comm memory     "
     "         fits\n"
@@ -207,6 +212,8 @@ static const char alone_plan[] =
     "communication 0.4000,\n"
     "        forward communication 0.8000\n"
     "bound   none is proven for this cost model\n"
+    "memory  fits: GPU 0 is fullest, 160 B of 80.0 GiB (0 %); a "
+    "reserve of 0 % is kept, up to 99.9 % fits\n"
     "\n"
     "         total    sooner   compute  bwd comm  fwd comm memory     "
     "         fits\n"

@@ -16,9 +16,11 @@ static void test_anew(void)
     struct plan plan = make_plan();
     struct oracle oracle = make_oracle(&plan.problem, false);
     struct explained explained;
-    const struct anew anew[] = {{"these tables again", 60, 0.6},
-                                {"one more GPU, 4", 50, 11.6},
-                                {"twice the memory", NAN, NAN}};
+    struct plan fresh = make_plan(), larger = make_plan();
+    const struct scenario anew[] = {
+        {.name = "as it is", .is_fresh = true, .plan = &fresh},
+        {.name = "on 4 GPUs", .is_fresh = true, .plan = &larger},
+        {.name = "with fp16 weights", .is_fresh = true, .why_not = "no room"}};
 
     open_explained(&explained, &plan, &oracle);
     explained.anew = anew;
@@ -27,6 +29,10 @@ static void test_anew(void)
     plan.exposed_ms[STEP_FORWARD] = plan.total_ms;
     plan.cost.lookup_error.frac = 0.2;
     plan.cost.lookup_error.pair_frac = 0.1;
+    fresh = larger = plan;
+    fresh.total_ms = fresh.exposed_ms[STEP_FORWARD] = 60;
+    fresh.stopped = "time";
+    larger.total_ms = larger.exposed_ms[STEP_FORWARD] = 40;
     same(
         plan_text(&explained),
         "step    61.6000 ms +-20 %\n"
@@ -39,7 +45,9 @@ static void test_anew(void)
         "ation 3.2000,\n"
         "        forward communication 6.4000\n"
         "bound   none is proven for this cost model\n"
-        "memory  does not bind: each piece of GPU 1 has room on another GPU"
+        "memory  fits: GPU 2 is fullest, 62.5 KiB of 97.7 KiB (64 %); "
+        "a reserve of 0 % is kept, up to 36 % fits\n"
+        "        does not bind: each piece of GPU 1 has room on another GPU"
         "\n"
         "\n"
         "         total    sooner   compute  bwd comm  fwd comm memory     "
@@ -69,12 +77,17 @@ static void test_anew(void)
         "   8.8000      0 wide                   -\n"
         "   8.8000      2 wide                   -\n"
         "\n"
-        "planned anew                                 GPU ms    gain ms\n"
-        "these tables again                                -          -\n"
-        "one more GPU, 4                             50.0000    11.6000\n"
-        "twice the memory                                  -          -\n"
-        "-: no plan was found that gains more than the error of such a gain"
-        ", 6.1600 ms\n",
+        "fresh plan                 step ms    GPU ms   faster   +- % gain\n"
+        "as it is                   60.0000   60.0000    1.027   10.3 within "
+        "the error\n"
+        "on 4 GPUs                  40.0000   40.0000    1.540   15.4 beyond "
+        "the error\n"
+        "with fp16 weights                -         -        -      - no plan "
+        "found\n"
+        "a fresh plan is 1.03x faster, within the error of +-10 %: keep this "
+        "plan\n"
+        "the search for it was cut short by the time limit: a longer one may "
+        "find more\n",
         "an error, and plans anew");
     same(table_text(&explained, 2),
          "table   'wide': 500 rows x 48, pooling 0.25\n"
@@ -137,7 +150,9 @@ static void test_other_gpu(void)
         "        the forward communication then takes 6.4000 ms, longest on"
         " GPU 1\n"
         "bound   none is proven for this cost model\n"
-        "memory  does not bind: each piece of GPU 2 has room on another GPU"
+        "memory  fits: GPU 1 is fullest, 156 KiB of 156 KiB (100 %); "
+        "a reserve of 0 % is kept, up to 0 % fits\n"
+        "        does not bind: each piece of GPU 2 has room on another GPU"
         "\n"
         "\n"
         "         ready    sooner   compute  bwd comm  fwd comm memory     "
@@ -171,7 +186,9 @@ static void test_other_gpu(void)
         "        the forward communication then takes 6.4000 ms, longest on"
         " GPU 1\n"
         "bound   none is proven for this cost model\n"
-        "memory  does not bind: each piece of GPU 0 has room on another GPU"
+        "memory  fits: GPU 1 is fullest, 156 KiB of 156 KiB (100 %); "
+        "a reserve of 0 % is kept, up to 0 % fits\n"
+        "        does not bind: each piece of GPU 0 has room on another GPU"
         "\n"
         "\n"
         "         ready    sooner   compute  bwd comm  fwd comm memory     "
@@ -221,7 +238,9 @@ static void test_nothing(void)
         "        the forward communication then takes 0.8000 ms, longest on"
         " GPU 0\n"
         "bound   none is proven for this cost model\n"
-        "memory  GPU 1 holds nothing\n"
+        "memory  fits: GPU 0 is fullest, 160 B of 80.0 GiB (0 %); "
+        "a reserve of 0 % is kept, up to 99.9 % fits\n"
+        "        GPU 1 holds nothing\n"
         "\n"
         "         ready    sooner   compute  bwd comm  fwd comm memory     "
         "         fits\n"
