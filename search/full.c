@@ -230,6 +230,9 @@ static void improve(struct full *full)
     }
     progress_start(&full->progress, "searching", full->schedule.max_steps,
                    full->options->is_logged);
+    full->progress.limit_s = full->options->time_limit_ms / 1000;
+    full->progress.before_s =
+        (full->progress.start_ms - full->checked.start_ms) / 1000;
     full->progress.tell = tell_best;
     full->progress.ctx = full;
     schedule_run(&full->schedule, &full->start);

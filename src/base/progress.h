@@ -16,16 +16,22 @@ struct buf;
 /*
  * Progress on a terminal: one line on stderr, rewritten at most ten times a
  * second. It shows the label, done/total, percent, rate, time left, and the
- * text that `tell` appends. If stderr is no terminal, nothing is printed; with
+ * text that `tell` appends. If there is a time limit, it shows the time that
+ * has passed and the limit. If stderr is no terminal, nothing is printed; with
  * is_logged one line a minute is printed.
+ *
+ * A line fits the terminal, and 80 columns in a log. If it would be longer, the
+ * rate is left out first, then the total, then the amount done, then the middle
+ * of the label, and at last the end of the line.
  */
 struct progress {
     const char *label; /* not owned */
     uint64_t total;    /* total amount of work; 0: unknown */
     bool is_logged;    /* print a line a minute if stderr is no terminal */
     /* Time limit: the work ends after limit_s seconds at the latest; 0: none.
-     * This member and those below may be set after the start. */
-    double limit_s;
+     * before_s of these had passed at the start. These members and those below
+     * may be set after the start. */
+    double limit_s, before_s;
     /* Callback that appends more text to the line of progress; may be NULL. */
     void (*tell)(const void *ctx, struct buf *out);
     const void *ctx;

@@ -13,6 +13,11 @@ static void tell(const void *ctx, struct buf *out)
     buf_printf(out, ", %s", (const char *)ctx);
 }
 
+static void tell_tail(const void *ctx, struct buf *out)
+{
+    buf_printf(out, "%s", (const char *)ctx);
+}
+
 /* Returns the text of an update on a stderr that is a file; `spent_s` seconds
  * have passed since the start and since the last line. */
 static const char *said(struct progress *progress, uint64_t done,
@@ -38,6 +43,45 @@ static const char *said(struct progress *progress, uint64_t done,
     return text;
 }
 
+/* Whatever the label and the text, a line has at most 80 columns. */
+static void test_width(void)
+{
+    static const struct {
+        const char *label, *tail, *line;
+    } cases[] = {
+        {"searching", "",
+         "searching: 857,000 of 1,000,000 (86 %), 8,569/s, 1:40 min of 3:20 "
+         "min, 17 s left\n"},
+        {"searching", ", best 2.307 (-2 %)",
+         "searching: 857,000 (86 %), 1:40 min of 3:20 min, 17 s left, best "
+         "2.307 (-2 %)\n"},
+        {"searching", ", best 2.307 ms (-2.0 %)",
+         "searching: 86 %, 1:40 min of 3:20 min, 17 s left, best 2.307 ms "
+         "(-2.0 %)\n"},
+        {"a_table_with_a_name_that_is_much_too_long_for_a_line_of_progress", "",
+         "a_table_with_a_name_~r_a_line_of_progress: 86 %, 1:40 min of 3:20 "
+         "min, 17 s left\n"},
+        {"searching",
+         ", best 2.307 ms (-2.0 %), a text that does not fit, whatever is cut",
+         "searching: 86 %, 1:40 min of 3:20 min, 17 s left, best 2.307 ms "
+         "(-2.0 %), a text\n"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct progress progress;
+        const char *line;
+
+        progress_start(&progress, cases[i].label, 1000000, true);
+        progress.is_terminal = false;
+        progress.limit_s = 200;
+        progress.tell = tell_tail;
+        progress.ctx = cases[i].tail;
+        line = said(&progress, 857000, 100);
+        is_str(line, cases[i].line, cases[i].label);
+        ok(strlen(line) <= 81, "80 columns");
+    }
+}
+
 int main(void)
 {
     struct progress progress;
@@ -58,7 +102,22 @@ int main(void)
     progress_start(&progress, "cases", 0, true);
     progress.is_terminal = false;
     progress.limit_s = 400;
-    is_str(said(&progress, 50, 100), "cases: 50, 0.50/s, 5:00 min left\n",
-           "of what has no end a limit is one");
+    is_str(said(&progress, 50, 100),
+           "cases: 50, 0.50/s, 1:40 min of 6:40 min\n",
+           "a limit is shown with the time that has passed");
+    progress_start(&progress, "searching", 1000000, true);
+    progress.is_terminal = false;
+    progress.limit_s = 200;
+    progress.before_s = 20;
+    is_str(said(&progress, 900000, 90),
+           "searching: 900,000 of 1,000,000 (90 %), 9,999/s, 1:50 min of 3:20 "
+           "min, 10 s left\n",
+           "work that ends before the limit has a time left");
+    progress.last_ms = progress.start_ms;
+    is_str(said(&progress, 950000, 60),
+           "searching: 950,000 of 1,000,000 (95 %), 6,333/s, 2:50 min of 3:20 "
+           "min, 8 s left\n",
+           "also later");
+    test_width();
     return tap_done();
 }
