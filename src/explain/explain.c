@@ -290,7 +290,7 @@ static void print_memory_note(const struct binding *binding,
     plan_print_fit(binding->report.plan, out);
     buf_printf(out, "\n");
     if (command)
-        buf_printf(out, "        next: %s\n", command);
+        scenario_print_command(command, 8, out);
     if (binding->report.n_devices < 2)
         return;
     if (!binding->n_pieces)

@@ -87,6 +87,30 @@ static struct scenario_row row_of(const struct scenario *scenario)
     return row;
 }
 
+/* Most columns of a line of a command, without its backslash. */
+#define COMMAND_COLUMNS 76u
+
+void scenario_print_command(const char *command, int indent, struct buf *out)
+{
+    size_t begin = out->len;
+
+    buf_printf(out, "%*snext:", indent, "");
+    while (*command) {
+        const char *end = strstr(command + 1, " --");
+        const size_t len = end ? (size_t)(end - command) : strlen(command);
+        const bool is_first = *command != ' ';
+
+        if (!is_first && out->len - begin + len > COMMAND_COLUMNS) {
+            buf_printf(out, " \\\n");
+            begin = out->len;
+            buf_printf(out, "%*s   ", indent, "");
+        }
+        buf_printf(out, "%s%.*s", is_first ? " " : "", (int)len, command);
+        command += len;
+    }
+    buf_printf(out, "\n");
+}
+
 void scenarios_print(const struct scenario *scenarios, size_t n,
                      struct buf *out)
 {
@@ -104,7 +128,7 @@ void scenarios_print(const struct scenario *scenarios, size_t n,
         if (one->why_not)
             buf_printf(out, "%s: %s\n", one->name, one->why_not);
         if (one->command)
-            buf_printf(out, "next: %s\n", one->command);
+            scenario_print_command(one->command, 0, out);
         if (cut_short)
             buf_printf(out, "%s: the search %s\n", one->name, cut_short);
     }

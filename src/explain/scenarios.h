@@ -30,6 +30,11 @@ void scenarios_print(const struct scenario *scenarios, size_t n,
                      struct buf *out);
 json_t *scenarios_to_json(const struct scenario *scenarios, size_t n);
 
+/* Prints "next: " and a command line. A line of it has at most about 76 columns
+ * and ends in a backslash if it goes on, so a shell takes the lines as they
+ * are. `indent` is the number of blanks before each line. */
+void scenario_print_command(const char *command, int indent, struct buf *out);
+
 /* Gain of a fresh plan over another plan. */
 struct plan_gain {
     double ratio; /* GPU work of the other plan by that of the fresh plan; NAN
