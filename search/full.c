@@ -228,8 +228,9 @@ static void improve(struct full *full)
         plan->stopped = stopped;
         return;
     }
-    progress_start(&full->progress, "searching", full->schedule.max_steps,
-                   full->options->is_logged);
+    progress_start(&full->progress,
+                   full->options->label ? full->options->label : "searching",
+                   full->schedule.max_steps, full->options->is_logged);
     full->progress.limit_s = full->options->time_limit_ms / 1000;
     full->progress.before_s =
         (full->progress.start_ms - full->checked.start_ms) / 1000;

@@ -61,6 +61,7 @@ struct search_options {
     uint64_t effort;      /* full: maximum number of changes to try, or
                              SEARCH_EFFORT_AUTO */
     double time_limit_ms; /* full: time limit in ms; 0: none */
+    const char *label;    /* label of the line of progress; NULL: "searching" */
     bool is_logged; /* writes progress also if stderr is not a terminal, as a
                        log */
     /* full: tuning parameters; NULL: the default tuning */

@@ -163,6 +163,23 @@ const char *gpu_changes_find(const char *name)
     return NULL;
 }
 
+const char *const *gpu_changes_split(const char *list, struct arena *arena)
+{
+    const char **names = ARENA_NEW(arena, const char *, strlen(list) + 2);
+    const char *start = list;
+    size_t n = 0;
+
+    for (const char *next = list;; next++) {
+        next += strcspn(next, ",");
+        if (*next && next[1 + strcspn(next + 1, ":=,")] == '=')
+            continue;
+        names[n++] = arena_strndup(arena, start, (size_t)(next - start));
+        start = next + 1;
+        if (!*next)
+            return names;
+    }
+}
+
 static int apply_all(struct gpu_spec *spec, const char *text,
                      struct arena *arena, struct err *err)
 {

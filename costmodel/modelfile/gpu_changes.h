@@ -19,6 +19,11 @@
 /* Returns the position of the colon before the changes in the name of a GPU, or
  * NULL if the name has no changes. */
 const char *gpu_changes_find(const char *name);
+/* Splits a list of names at its commas: "h100,l40s:memory=24GiB,dram=1008,a100"
+ * has three. A part such as "dram=1008" belongs to the name before it. The
+ * result ends with NULL. */
+const char *const *gpu_changes_split(const char *list,
+                                     struct arena *arena) NEVER_NULL;
 /* Changes figures of a GPU by the text after the colon, of `len` bytes. If
  * figures of lookups change, sets spec->has_own_lookups, adds the changes to
  * the full name, and takes the error of a GPU of which nothing was measured.

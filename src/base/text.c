@@ -204,6 +204,39 @@ const char *text_list(const char *const *names, const char *last,
     return list;
 }
 
+static const char rate_units[] = "kMG";
+
+bool text_to_rate(const char *s, double *out)
+{
+    const size_t len = strlen(s);
+    const char *unit = len ? strchr(rate_units, s[len - 1]) : NULL;
+    char number[64];
+
+    if (len >= sizeof number)
+        return false;
+    memcpy(number, s, len + 1);
+    if (unit)
+        number[len - 1] = '\0';
+    if (!text_to_double(number, out))
+        return false;
+    for (const char *u = rate_units; unit && u <= unit; u++)
+        *out *= 1000;
+    return *out > 0 && isfinite(*out);
+}
+
+void text_print_rate(double rate, struct buf *out)
+{
+    size_t u = 0;
+
+    for (; rate >= 999.5 && rate_units[u]; u++)
+        rate /= 1000;
+    buf_printf(out, "%.*f%.*s",
+               rate < 9.995   ? 2
+               : rate < 99.95 ? 1
+                              : 0,
+               rate, u ? 1 : 0, u ? &rate_units[u - 1] : "");
+}
+
 bool text_to_bytes(const char *s, uint64_t *out)
 {
     static const char letters[] = "kmgt";

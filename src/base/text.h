@@ -52,6 +52,11 @@ const char *text_list(const char *const *names, const char *last,
  * are KiB MiB GiB TiB, k m g t for the same, and KB MB GB TB (decimal), in any
  * case. B or no unit means bytes. The largest size is 2^63-1. */
 bool text_to_bytes(const char *s, uint64_t *out);
+/* Parses a rate above 0, a number with or without one of the units k, M and G:
+ * "30M", "1.5G", "2e6". */
+bool text_to_rate(const char *s, double *out);
+/* Prints a rate with three digits: "30.0M". */
+void text_print_rate(double rate, struct buf *out);
 /* Parses a part of `whole` bytes: a size as in text_to_bytes, or a percentage,
  * "15%" or "0.5%". A part above the whole is refused. */
 bool text_to_share(const char *s, uint64_t whole, uint64_t *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file_write.h"
-#include "cli/plan_counts.h"
+#include "cli/plan_grid.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
 #include "cli/planning.h"
@@ -15,6 +15,12 @@ static const struct option_spec count_options[] = {
     OPTIONS_HEADED(CLUSTER_HEADING),
     {"gpus", 'g', OPTION_RANGE, "N|N..M|N,M", NULL, 1, PLANNING_MAX_GPUS, NULL,
      "number of GPUs, a range such as 8..64:8, or a list"},
+    {"price", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "prices per GPU-hour, a line for each GPU: compare the price of 10^9 "
+     "samples"},
+    {"target", 0, OPTION_STRING, "RATE", NULL, 0, 0, NULL,
+     "samples a second that the job needs, such as 30M: mark the cheapest row "
+     "that meets it"},
     {0},
 };
 /* Options for re-planning: the current plan, and limits on its changes. */
@@ -107,7 +113,7 @@ static int plan_once(struct plan_request *request, struct err *err)
 
 /* --- the command --- */
 
-static int check_search(const struct cli *cli, struct err *err)
+static int check_search(struct cli *cli, struct err *err)
 {
     static const struct {
         const char *option, *search;
@@ -123,7 +129,7 @@ static int check_search(const struct cli *cli, struct err *err)
             return err_usage(err, "option '--%s' needs the %s search, not '%s'",
                              of_one[i].option, of_one[i].search, search);
     if (cli_given(cli, "trace") &&
-        (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
+        (cli_given(cli, "from") || plan_has_grid(cli)))
         return err_usage(err, "option '--trace' needs one full search, without "
                               "a range of GPUs and without '--from'");
     if (cli_given(cli, "move-limit") && !cli_given(cli, "from"))
@@ -143,8 +149,8 @@ static int run_plan(struct cli *cli, struct err *err)
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
                          cli, err))
         return -1;
-    if (cli_value(cli, "gpus")->is_range)
-        return plan_counts(&request, err);
+    if (plan_has_grid(cli))
+        return plan_grid(&request, err);
     return plan_once(&request, err);
 }
 

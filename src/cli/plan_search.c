@@ -35,6 +35,9 @@ int plan_search(struct plan *plan, struct plan_request *request,
             fmax(cli_double(cli, "simplest-within"), NOTHING);
     else if (!cli_given(cli, "from"))
         options.simplest_frac = SIMPLEST_BY_ERROR;
+    if (request->progress)
+        options.label =
+            arena_printf(cli->arena, "searching %s", request->progress);
     options.torchrec = torchrec;
     options.rivals = &request->rivals;
     options.rivals->arena = cli->arena;

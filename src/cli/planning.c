@@ -138,17 +138,18 @@ int planning_problem(struct problem *problem, const char *path,
     struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
                                      .pooling = cli_double(cli, "pooling"),
                                      .warn = cli_warn};
-    struct planning_counts counts;
+    struct planning_grid grid;
     struct table_list list;
 
     memset(problem, 0, sizeof(*problem));
     problem->memory_model = (enum memory_model)cli_choice(cli, "memory-model");
-    if (planning_counts(&counts, &like->cluster, cli, err) ||
-        planning_set_cluster(problem, counts.n_gpus[0], &like->cluster, cli,
-                             err))
+    if (planning_grid(&grid, &like->cluster, cli, err) ||
+        planning_set_cluster(problem, &grid.cells[0], &like->cluster, cli, err))
         return -1;
-    options.n_devices = (uint32_t)max_u64(counts.n_gpus[counts.n - 1],
-                                          problem->cluster.n_devices);
+    options.n_devices = problem->cluster.n_devices;
+    for (size_t i = 0; i < grid.n; i++)
+        options.n_devices =
+            (uint32_t)max_u64(options.n_devices, grid.cells[i].n_gpus);
     problem->dense_optimizer =
         (enum dense_optimizer)cli_choice(cli, "dense-optimizer");
     problem->layout = LAYOUT_FBGEMM;
@@ -226,8 +227,9 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
 
     if (oracle->warning)
         cli_warn(NULL, oracle->warning);
+    /* for a list of GPUs, a table names the cost model of each */
     if (oracle->warning || spec || !cli_given(cli, "gpu") ||
-        oracle->cost.basis != BASIS_ANALYTIC)
+        planning_asked_gpus(cli)[1] || oracle->cost.basis != BASIS_ANALYTIC)
         return;
     folder = file_find_data("models", cli->arena);
     cli_warn(NULL,
@@ -399,7 +401,9 @@ static int set_cluster(struct problem *problem, struct cli *cli,
 {
     const struct cluster said = problem->cluster;
 
-    if (planning_set_cluster(problem, said.n_devices, &said, cli, err))
+    if (planning_set_cluster(problem,
+                             &(struct planning_cell){NULL, said.n_devices},
+                             &said, cli, err))
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
         (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))

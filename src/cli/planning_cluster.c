@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/settings.h"
+#include "costmodel/modelfile/gpu_changes.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "io/cluster_json.h"
@@ -19,7 +20,8 @@ const struct option_spec cluster_options[] = {
      "JSON file that describes the GPUs if they are not all alike"},
     {"gpu", 0, OPTION_STRING, "NAME|FILE", "h100", 0, 0, NULL,
      "kind of GPU, which sets memory, bandwidths and cost model; changes of "
-     "its figures may follow, as in l40s:memory=24GiB,dram=1008"},
+     "its figures may follow, as in l40s:memory=24GiB,dram=1008; plan takes a "
+     "list"},
     {"gpus-per-host", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
      "GPUs per host; default: up to as many as hosts of this GPU are sold "
      "with"},
@@ -117,16 +119,30 @@ static bool are_whole(uint32_t n_gpus, uint32_t per_host, uint32_t per_domain)
     return !cluster_check_hosts(&cluster, &ignored);
 }
 
+/* Returns the GPU that --gpu names, or NULL if the option is not given. A list
+ * of GPUs is refused. */
+static int one_asked_gpu(const char **name, struct cli *cli, struct err *err)
+{
+    *name = cli_given(cli, "gpu") ? cli_string(cli, "gpu") : NULL;
+    if (!*name || !gpu_changes_split(*name, cli->arena)[1])
+        return 0;
+    return err_usage(err,
+                     "option '--gpu' takes one GPU here, not '%s'; only 'plan' "
+                     "takes a list",
+                     cli_shown(cli, "gpu"));
+}
+
 int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
-                        const char *of_plan, struct cli *cli, struct err *err)
+                        const char *asked, const char *of_plan, struct cli *cli,
+                        struct err *err)
 {
     const bool is_of_file = cluster->gpu != NULL;
-    const char *name = cluster->gpu;
+    const char *name = cluster->gpu ? cluster->gpu : asked;
 
-    if (!name && cli_given(cli, "gpu"))
-        name = cli_string(cli, "gpu");
-    else if (!name && cli_given(cli, "cost") &&
-             oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
+    if (!name && one_asked_gpu(&name, cli, err))
+        return -1;
+    if (!name && cli_given(cli, "cost") &&
+        oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
         return -1;
     if (!name)
         name = of_plan;
@@ -144,38 +160,47 @@ int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
     return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
 }
 
-int planning_counts(struct planning_counts *counts, const struct cluster *like,
-                    struct cli *cli, struct err *err)
+const char *const *planning_asked_gpus(struct cli *cli)
+{
+    static const char *const none[] = {NULL};
+
+    return cli_given(cli, "gpu")
+               ? gpu_changes_split(cli_string(cli, "gpu"), cli->arena)
+               : none;
+}
+
+/* Adds a cell for each number of GPUs that --gpus asks for. `gpu` is one of
+ * --gpu, or NULL. */
+static int add_counts(struct planning_grid *grid, const char *gpu,
+                      const struct cluster *like, struct cli *cli,
+                      struct err *err)
 {
     const struct option_value *asked = cli_value(cli, "gpus");
-    const struct gpu_spec *gpu;
+    const struct gpu_spec *spec;
+    const size_t n = grid->n;
     uint32_t per_host = 0;
 
-    if (!asked->given && !cli_given(cli, "cluster"))
-        return err_usage(
-            err, "option '--gpus' is needed: how many GPUs to plan for");
     if (cli_given(cli, "gpus-per-host"))
         per_host = (uint32_t)cli_u64(cli, "gpus-per-host");
     else if (asked->is_range) {
-        if (planning_choose_gpu(&gpu, &(struct cluster){0}, like->gpu, cli,
-                                err))
+        if (planning_choose_gpu(&spec, &(struct cluster){0}, gpu, like->gpu,
+                                cli, err))
             return -1;
-        per_host = gpu->gpus_per_host;
+        per_host = spec->gpus_per_host;
     }
-    counts->n = 0;
-    counts->n_gpus =
-        ARENA_NEW(cli->arena, uint32_t, max_u64(asked->n_numbers, 1));
     for (size_t i = 0; i < asked->n_numbers; i++) {
         const struct option_number *number = &asked->numbers[i];
 
         if (number->is_listed || !per_host ||
             are_whole((uint32_t)number->n, per_host, asked_per_domain(cli)))
-            counts->n_gpus[counts->n++] = (uint32_t)number->n;
+            grid->cells[grid->n++] =
+                (struct planning_cell){gpu, (uint32_t)number->n};
     }
     /* The option takes one number, or --cluster gives the number. */
     if (!asked->n_numbers)
-        counts->n_gpus[counts->n++] = (uint32_t)asked->u64;
-    if (counts->n)
+        grid->cells[grid->n++] =
+            (struct planning_cell){gpu, (uint32_t)asked->u64};
+    if (grid->n > n)
         return 0;
     return err_usage(err,
                      "no number of GPUs from %" PRIu64 " to %" PRIu64
@@ -183,6 +208,27 @@ int planning_counts(struct planning_counts *counts, const struct cluster *like,
                      asked->u64, asked->numbers[asked->n_numbers - 1].n,
                      per_host,
                      asked_per_domain(cli) > 1 ? ", in whole domains" : "");
+}
+
+int planning_grid(struct planning_grid *grid, const struct cluster *like,
+                  struct cli *cli, struct err *err)
+{
+    const char *const *gpus = planning_asked_gpus(cli);
+    const struct option_value *asked = cli_value(cli, "gpus");
+    size_t n_gpus = 0;
+
+    if (!asked->given && !cli_given(cli, "cluster"))
+        return err_usage(
+            err, "option '--gpus' is needed: how many GPUs to plan for");
+    while (gpus[n_gpus])
+        n_gpus++;
+    *grid = (struct planning_grid){
+        .cells = ARENA_NEW(cli->arena, struct planning_cell,
+                           max_u64(n_gpus, 1) * max_u64(asked->n_numbers, 1))};
+    for (size_t g = 0; g < max_u64(n_gpus, 1); g++)
+        if (add_counts(grid, gpus[g], like, cli, err))
+            return -1;
+    return 0;
 }
 
 /* Returns true if the hosts of the current plan `like` can be used for n GPUs,
@@ -305,10 +351,12 @@ static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
     return 0;
 }
 
-int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
+int planning_set_cluster(struct problem *problem,
+                         const struct planning_cell *cell,
                          const struct cluster *like, struct cli *cli,
                          struct err *err)
 {
+    const uint32_t n_gpus = cell->n_gpus;
     const char *path = cli_string(cli, "cluster");
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
@@ -317,7 +365,7 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
     if (path && (cluster_load(cluster, path, cli->arena, err) ||
                  check_said_once(cluster, cli, err)))
         return -1;
-    if (planning_choose_gpu(&gpu, cluster, like->gpu, cli, err))
+    if (planning_choose_gpu(&gpu, cluster, cell->gpu, like->gpu, cli, err))
         return -1;
     if (!path) {
         cluster->n_devices = n_gpus;
@@ -348,7 +396,7 @@ int planning_ask_gpu(struct cluster *cluster, struct cli *cli, struct err *err)
     const struct gpu_spec *gpu;
 
     cluster->gpu = NULL;
-    if (planning_choose_gpu(&gpu, cluster, own, cli, err))
+    if (planning_choose_gpu(&gpu, cluster, NULL, own, cli, err))
         return -1;
     if (own && !cli_given(cli, "gpu") && strcmp(gpu->name, own) != 0)
         cli_warn(NULL, text_say(cli->arena,

@@ -14,30 +14,41 @@
 /* Options of the cluster (cli/planning.h). */
 extern const struct option_spec cluster_options[];
 
-/* Numbers of GPUs that --gpus asks for, in rising order; with --cluster there
- * is the single number 0. The numbers of a range are multiples of the GPUs per
- * host, and all numbers of the range below one host. If --gpus-per-host is not
- * given, the GPU is taken to be sold in hosts of one size (struct gpu_spec).
- * Numbers that are listed one by one are all kept. */
-struct planning_counts {
-    uint32_t *n_gpus; /* [n], in the arena */
-    size_t n;         /* at least 1 */
+/* GPUs to plan for: a GPU of --gpu, or NULL if the option is not given, and how
+ * many. With --cluster the number is 0. */
+struct planning_cell {
+    const char *gpu;
+    uint32_t n_gpus;
 };
-int planning_counts(struct planning_counts *counts, const struct cluster *like,
-                    struct cli *cli, struct err *err) MUST_CHECK;
+/* All GPUs of --gpu, in order, each with all numbers of GPUs of --gpus, in
+ * rising order. The numbers of a range are multiples of the GPUs per host, and
+ * all numbers of the range below one host. If --gpus-per-host is not given, a
+ * GPU is taken to be sold in hosts of one size (struct gpu_spec). Numbers that
+ * are listed one by one are all kept. */
+struct planning_grid {
+    struct planning_cell *cells; /* [n], in the arena */
+    size_t n;                    /* at least 1 */
+};
+int planning_grid(struct planning_grid *grid, const struct cluster *like,
+                  struct cli *cli, struct err *err) MUST_CHECK;
+/* Returns the names that --gpu lists, as the user wrote them. The list ends
+ * with NULL and is empty if the option is not given. */
+const char *const *planning_asked_gpus(struct cli *cli) NEVER_NULL;
 /* Chooses the GPU of the cluster: the one that the cluster names already (by
- * the file of --cluster), else that of --gpu, else that of --cost, else
- * `of_plan`, the GPU of the current plan (NULL: unknown), else the default of
+ * the file of --cluster), else `asked`, which is one of --gpu or NULL, else
+ * that of --gpu, which must be one, else that of --cost, else `of_plan`, the
+ * GPU of the current plan (NULL: unknown), else the default of
  * --gpu. Sets cluster->gpu and is_default_gpu. */
 int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
-                        const char *of_plan, struct cli *cli,
+                        const char *asked, const char *of_plan, struct cli *cli,
                         struct err *err) MUST_CHECK;
-/* Sets the cluster and the batch of the problem from the options, for n_gpus
- * GPUs. If --cluster is given, the cluster comes from its file, and so does the
- * number of GPUs. The problem's memory model must be set before. If no option
- * gives the GPU or the hosts, they are taken from `like`, the cluster of the
- * current plan; it may be zeroed. */
-int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
+/* Sets the cluster and the batch of the problem from the options, for the GPUs
+ * of the cell. If --cluster is given, the cluster comes from its file, and so
+ * does the number of GPUs. The problem's memory model must be set before. If no
+ * option gives the GPU or the hosts, they are taken from `like`, the cluster of
+ * the current plan; it may be zeroed. */
+int planning_set_cluster(struct problem *problem,
+                         const struct planning_cell *cell,
                          const struct cluster *like, struct cli *cli,
                          struct err *err) MUST_CHECK;
 

@@ -45,4 +45,24 @@ void plan_print_error(const struct plan *plan, struct buf *out);
 double priced_ratio_error(const struct priced_parts *one,
                           const struct priced_parts *ours);
 
+/* GPU work, host time and errors of a priced step. */
+struct step_parts {
+    const char *cost; /* name of the cost model */
+    struct priced_parts priced;
+    double error_frac; /* error of the GPU work; 0: unknown */
+    double host_ms, host_error_frac;
+};
+/*
+ * Returns the relative error of the ratio of two steps, whichever models
+ * priced them; NAN if unknown. A step is the root of the sum of the squares of
+ * GPU work and host time (core/host.h), so the share of an error that counts is
+ * that part's square over the step's.
+ *
+ * Errors of the GPU work are those of priced_ratio_error for one cost model,
+ * and independent for two. The host's time is that of one program, whatever the
+ * GPU, so only the difference of the two shares counts.
+ */
+double step_ratio_error(const struct step_parts *one,
+                        const struct step_parts *ours);
+
 #endif

@@ -37,21 +37,6 @@ static void print_gpu(const struct cluster *cluster, struct buf *out)
         buf_printf(out, " (default GPU)");
 }
 
-/* Prints a rate with three digits: "30.0M". */
-static void print_rate(double rate, struct buf *out)
-{
-    static const char *const units[] = {"", "k", "M", "G"};
-    unsigned u = 0;
-
-    for (; rate >= 999.5 && u < 3; u++)
-        rate /= 1000;
-    buf_printf(out, "%.*f%s",
-               rate < 9.995   ? 2
-               : rate < 99.95 ? 1
-                              : 0,
-               rate, units[u]);
-}
-
 /* Prints tables, GPUs, the step time and samples a second. Without the dense
  * part the step is only that of the tables, so the rate is an upper bound. */
 static void print_speed(const struct report *report, struct buf *out)
@@ -69,7 +54,7 @@ static void print_speed(const struct report *report, struct buf *out)
     if (step.most_ms > step.least_ms)
         buf_printf(out, ", %.3g to %.3g", step.least_ms, step.most_ms);
     buf_printf(out, "; %s", job_knows_dense(&plan->problem.job) ? "" : "<= ");
-    print_rate(1000 * (double)plan->problem.batch / step.ms, out);
+    text_print_rate(1000 * (double)plan->problem.batch / step.ms, out);
     buf_printf(out, " samples/s\n");
 }
 

@@ -445,8 +445,42 @@ static void test_nearest(void)
     }
 }
 
+static void test_rate(void)
+{
+    static const struct {
+        const char *text;
+        double rate; /* 0: refused */
+        const char *printed;
+    } cases[] = {
+        {"30M", 30e6, "30.0M"},   {"1.5G", 1.5e9, "1.50G"},
+        {"2k", 2000, "2.00k"},    {"2e6", 2e6, "2.00M"},
+        {"999", 999, "999"},      {"999.6", 999.6, "1.00k"},
+        {"1e13", 1e13, "10000G"}, {"0", 0, NULL},
+        {"-1M", 0, NULL},         {"30m", 0, NULL},
+        {"M", 0, NULL},           {"", 0, NULL},
+        {"30MM", 0, NULL},        {"1e308G", 0, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf out = {0};
+        double rate = 0;
+
+        if (!cases[i].printed) {
+            ok(!text_to_rate(cases[i].text, &rate), "'%s' is none",
+               cases[i].text);
+            continue;
+        }
+        ok(text_to_rate(cases[i].text, &rate), "rate '%s'", cases[i].text);
+        is_near(rate, cases[i].rate, 1e-6 * rate, "its value");
+        text_print_rate(rate, &out);
+        is_str(out.data, cases[i].printed, "printed");
+        buf_release(&out);
+    }
+}
+
 int main(void)
 {
+    test_rate();
     test_nearest();
     test_wrapped();
     test_wrapped_lines();

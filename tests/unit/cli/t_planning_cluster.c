@@ -43,16 +43,16 @@ static const char *cluster_of(const char *line, const struct cluster *like,
                               enum memory_model memory_model)
 {
     struct problem problem = {.memory_model = memory_model};
-    struct planning_counts counts;
+    struct planning_grid grid;
     struct cli *cli = parse(line);
     struct buf out = {0};
     const char *text;
 
-    if (!cli || planning_counts(&counts, like, cli, &err) ||
-        planning_set_cluster(&problem, counts.n_gpus[0], like, cli, &err))
+    if (!cli || planning_grid(&grid, like, cli, &err) ||
+        planning_set_cluster(&problem, &grid.cells[0], like, cli, &err))
         return arena_printf(&arena, "%s", err.msg);
-    for (size_t i = 0; i < counts.n && cli_value(cli, "gpus")->is_range; i++)
-        buf_printf(&out, "%u ", counts.n_gpus[i]);
+    for (size_t i = 0; i < grid.n && cli_value(cli, "gpus")->is_range; i++)
+        buf_printf(&out, "%u ", grid.cells[i].n_gpus);
     describe(&out, &problem);
     text = arena_strndup(&arena, out.data, out.len);
     buf_release(&out);

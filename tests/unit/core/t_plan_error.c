@@ -79,8 +79,38 @@ static void test_ratio(void)
             "as a share of the larger total");
 }
 
+/* Errors of the GPU work count by its share of the square of the step. */
+static void test_step_ratio(void)
+{
+    const struct cost_error error = {.frac = 0.3};
+    struct step_parts ours = {
+        .cost = "model:a",
+        .priced = {.total_ms = 4, .lookup_ms = 4, .lookup_error = error},
+        .error_frac = 0.3};
+    struct step_parts one = ours;
+
+    one.cost = "roofline:b";
+    one.error_frac = 0.4;
+    is_near(step_ratio_error(&one, &ours), 0.5, 1e-12,
+            "two models err independently");
+    one.host_ms = ours.host_ms = 4;
+    one.host_error_frac = ours.host_error_frac = 0.2;
+    is_near(step_ratio_error(&one, &ours), 0.25, 1e-12,
+            "half of the square is the host's, whose error is shared");
+    one.priced.total_ms = 0;
+    is_near(step_ratio_error(&one, &ours), hypot(0.15, 0.1), 1e-12,
+            "but for the difference of the shares");
+    one.error_frac = 0;
+    ok(isnan(step_ratio_error(&one, &ours)), "an unknown error");
+    one = ours;
+    is_near(step_ratio_error(&one, &ours),
+            0.5 * priced_ratio_error(&one.priced, &ours.priced), 1e-12,
+            "one model: the error of a ratio");
+}
+
 int main(void)
 {
+    test_step_ratio();
     test_total();
     test_parts();
     test_ratio();

@@ -148,8 +148,35 @@ static void test_refused(void)
        "an unknown GPU: %s", err.msg);
 }
 
+static void test_split(void)
+{
+    static const struct {
+        const char *list, *want;
+    } cases[] = {
+        {"h100", "h100"},
+        {"h100,a100", "h100|a100"},
+        {"l40s:memory=24GiB,dram=1008,a100",
+         "l40s:memory=24GiB,dram=1008|a100"},
+        {"h100,l40s:dram=1,nic=2", "h100|l40s:dram=1,nic=2"},
+        {"a:b=1,c:d=2", "a:b=1|c:d=2"},
+        {"a,,b", "a||b"},
+        {"", ""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *names = gpu_changes_split(cases[i].list, &arena);
+        struct buf text = {0};
+
+        for (size_t n = 0; names[n]; n++)
+            buf_printf(&text, "%s%s", n ? "|" : "", names[n]);
+        is_str(text.data ? text.data : "", cases[i].want, cases[i].list);
+        buf_release(&text);
+    }
+}
+
 int main(void)
 {
+    test_split();
     test_values();
     test_lookups();
     test_names();
