@@ -34,7 +34,7 @@ static const struct restriction restrictions[MOST_ALTERNATIVES] = {
 /* State of a recommendation. */
 struct advising {
     const struct oracle *oracle;
-    struct search_options options; /* of the searches for alternatives */
+    struct search_options options; /* options of all searches but the first */
     double end_ms;                 /* time on clock_ms(), or INFINITY */
     struct plan chosen;
     struct advice *advice;

@@ -34,7 +34,7 @@
 
 /* A plan without some shardings that the cheapest plan uses. */
 struct alternative {
-    /* what it does without, such as "changes of training" or "row cuts" */
+    /* the shardings that it lacks, such as "changes of training" or "row cuts" */
     const char *without;
     /* GPU work and step; INFINITY if no plan was found */
     double total_ms, step_ms;

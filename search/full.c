@@ -346,7 +346,7 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     if (rise_frac == SIMPLEST_BY_ERROR)
         rise_frac = fmax(NO_RISE, priced_ratio_error(&parts, &parts));
     if (!(best_ms > 0) || parts.total_ms < best_ms)
-        best_ms = parts.total_ms; /* of the assignment, or of a rival's plan */
+        best_ms = parts.total_ms; /* found by the assignment or a rival */
     if (rise_frac > NO_RISE &&
         simplify_to(full, found, best_ms * (1 + rise_frac), rise_frac, arena,
                     err))

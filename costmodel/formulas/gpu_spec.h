@@ -53,8 +53,8 @@ struct gpu_spec {
     /* Error of the lookup times that the roofline predicts from these
      * figures. */
     struct cost_error lookup_error;
-    /* The same for each class of devices (interval_classes), as a fraction; 0:
-     * the error of the class is lookup_error. */
+    /* Error of the lookup times of each class of devices (interval_classes),
+     * as a fraction; 0: the error of the class is lookup_error. */
     double class_error_frac[MAX_INTERVALS];
 };
 

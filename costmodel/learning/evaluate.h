@@ -86,8 +86,8 @@ size_t evaluate_n_held_out(const struct sample *samples, size_t n);
 #define EVALUATE_MIN_HELD_OUT 30
 
 /* Returns half a sentence (in the arena) if a net predicts worse than the sum
- * of single tables does. Such a net is useless for fused tables. If it is not
- * worse, returns NULL. */
+ * of single tables does, because then it is useless for fused tables. Returns
+ * NULL if the net is not worse. */
 const char *evaluation_lost_text(const struct evaluation *evaluation,
                                  struct arena *arena);
 

@@ -97,8 +97,7 @@ struct cost_error interval_cost_error(const struct interval_list *intervals,
     return (struct cost_error){interval->error_frac,
                                arena_printf(arena, "%" PRIu64 " %s (%s)",
                                             interval->n, interval->ground,
-                                            interval->class),
-                               interval->pair_error_frac};
+                                            interval->class)};
 }
 
 size_t extrapolation_judge(const struct model *model,
@@ -148,7 +147,6 @@ size_t extrapolation_judge(const struct model *model,
     if (wider > 1 && error->frac > 0)
         error->ground = arena_printf(arena, "%s, widened", error->ground);
     error->frac = expm1(wider * log1p(error->frac));
-    error->pair_frac = expm1(wider * log1p(error->pair_frac));
     *outside = ARENA_NEW(arena, struct cost_outside, extrapolation.n);
     ranked_sort(extrapolation.order, extrapolation.n);
     for (size_t i = 0; i < extrapolation.n; i++)

@@ -39,8 +39,8 @@ extern const char *const cost_basis_names[];
 enum host_basis {
     HOST_NONE,    /* no host: the device is a CPU, or the cost model's total is
                      a formula that its authors published */
-    HOST_ASSUMED, /* the time measured beside another GPU */
-    HOST_MEASURED /* the time measured beside this GPU */
+    HOST_ASSUMED, /* the time measured on a host with another GPU */
+    HOST_MEASURED /* the time measured on a host with this GPU */
 };
 extern const char *const host_basis_names[]; /* NULL-terminated */
 
@@ -52,9 +52,6 @@ struct cost_error {
     /* data that the error was computed from, as one phrase, such as "503
      * held-out samples"; NULL: unknown */
     const char *ground;
-    /* error like `frac`, but of the ratio of two times that the model predicts;
-     * 0: unknown */
-    double pair_frac;
 };
 
 /* One input of a prediction that lies outside the range of the cost model's

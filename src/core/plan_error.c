@@ -59,18 +59,17 @@ void plan_print_error(const struct plan *plan, struct buf *out)
 }
 
 /* Returns the error of a ratio of two lookup times; 0 if unknown. */
-static double pair_frac(const struct cost_error *error)
+static double ratio_frac(const struct cost_error *error)
 {
-    return error->pair_frac > 0 ? error->pair_frac
-                                : hypot(error->frac, error->frac);
+    return RATIO_ERROR_SHARE * error->frac;
 }
 
 double priced_ratio_error(const struct priced_parts *one,
                           const struct priced_parts *ours)
 {
     const double lookup_ms =
-        fmax(one->lookup_ms * pair_frac(&one->lookup_error),
-             ours->lookup_ms * pair_frac(&ours->lookup_error));
+        fmax(one->lookup_ms * ratio_frac(&one->lookup_error),
+             ours->lookup_ms * ratio_frac(&ours->lookup_error));
     const double more_ms = fabs(one->exchange_ms - ours->exchange_ms);
     const double exchange_ms = more_ms * ours->exchange_error.frac;
 

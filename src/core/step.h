@@ -92,8 +92,8 @@ struct step {
     /* cost of each additional lookup operation, because of its overhead */
     double look_up_ms;
     /* Slowdown by overlap, per phase: number of ms by which 1 ms of the phase
-     * delays the phases that run at the same time. 0: no delay. 1: the same
-     * delay as if the phases ran one after the other. */
+     * delays the phases that run at the same time. 0: no delay. 1: the delay of
+     * phases that run one after the other. */
     double overlap_cost[N_PHASES];
 };
 

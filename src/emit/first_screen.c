@@ -58,7 +58,7 @@ static void print_speed(const struct report *report, struct buf *out)
     buf_printf(out, " samples/s\n");
 }
 
-/* Prints what the step waits for, and its GPU work. */
+/* Prints the bottleneck of the step, and its GPU work. */
 static void print_waits(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
@@ -162,7 +162,7 @@ static size_t find_groups(struct cut_group groups[N_GROUPS],
     return n;
 }
 
-/* Prints what the plan gains over the plan of an alternative. */
+/* Prints the gain over the plan of an alternative. */
 static void print_gain(const struct report_alternative *alternative,
                        struct buf *out)
 {

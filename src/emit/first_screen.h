@@ -12,14 +12,14 @@
  * 80 columns:
  *
  *   - step time and samples a second
- *   - what the step waits for, and GPU work
+ *   - the bottleneck of the step, and GPU work
  *   - the gain over other planners
  *   - memory, and whether training is unchanged
  *   - cut and replicated tables, those that change training apart, and their
  *     gain
  *   - a line for each GPU, or for each group of about equally busy GPUs: its
  *     busy time, memory and most expensive tables
- *   - what was assumed, and the next command
+ *   - the assumptions, and the next command
  *
  * A table that is cut into n pieces is named NAME/n, a replicated one NAME*.
  * The plan must have passed plan_check, and its shards must be sorted. The

@@ -386,8 +386,8 @@ static int read_outside(struct cost_source *cost,
 }
 
 /* Removes the host from the times of a plan before version 0.3, in which
- * total_ms and bound_ms were at least the time of the host. Such a plan gets
- * the total of its slowest GPU. */
+ * total_ms and bound_ms were at least the time of the host. The total of an
+ * old plan becomes that of its slowest GPU. */
 static void remove_host(struct plan *plan, double host_ms)
 {
     double slowest_ms = 0;

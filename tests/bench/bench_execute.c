@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "core/plan_check.h"
+#include "core/plan_error.h"
 #include "costmodel/formulas/interval.h"
 #include "costmodel/models/oracle_open.h"
 #include "exec/exec.h"
@@ -81,7 +82,7 @@ struct setup {
 struct outcome {
     double predicted_ms, measured_ms; /* compute of the slowest rank */
     double output_error, weight_error;
-    double error_frac, pair_error_frac; /* predicted errors */
+    double error_frac; /* predicted error */
     /* other load disturbed at least one rank */
     bool is_disturbed;
 };
@@ -226,7 +227,6 @@ static int run_plan(struct outcome *outcome, const struct setup *setup,
         goto out;
     outcome->predicted_ms = slowest_predicted(&plan);
     outcome->error_frac = plan.cost.lookup_error.frac;
-    outcome->pair_error_frac = plan.cost.lookup_error.pair_frac;
     printf("%4u  %-26.26s %5u %7zu %12.3f %11.3f %+8.1f %6.1f %9.1g %9.1g%s\n",
            number, strrchr(lists[number % 2], '/') + 1,
            plan.problem.cluster.n_devices, plan.n_shards, outcome->predicted_ms,
@@ -343,7 +343,7 @@ static void print_extrapolation(const char *which,
         for (const struct outcome *b = outcomes; b < a; b++) {
             if ((b->is_disturbed && !also_disturbed) ||
                 interval_error(a->predicted_ms, b->predicted_ms) <=
-                    fmax(a->pair_error_frac, b->pair_error_frac))
+                    RATIO_ERROR_SHARE * fmax(a->error_frac, b->error_frac))
                 continue;
             n_pairs++;
             n_right += (a->predicted_ms < b->predicted_ms) ==

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Replicas have the state of the dense part's optimizer: 100 rows x 16 on each
-# of two GPUs, 6,400 bytes of weights. All commands that read the plan agree on
+# Replicas have the state of the dense part's optimizer. Each of two GPUs has
+# 100 rows x 16, which are 6,400 bytes of weights. All commands that read the plan agree on
 # it.
 set -u
 

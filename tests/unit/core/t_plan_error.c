@@ -54,7 +54,6 @@ static void test_parts(void)
             "the dense part is neither");
 }
 
-/* If the error of a ratio is unknown, it is that of two independent prices. */
 static void test_ratio(void)
 {
     const struct priced_parts ours = {.total_ms = 4,
@@ -64,9 +63,9 @@ static void test_ratio(void)
                                       .exchange_error.frac = 0.2};
     struct priced_parts one = ours;
 
-    is_near(priced_ratio_error(&one, &ours), 3 * hypot(0.1, 0.1) / 4, 1e-12,
-            "two independent prices");
-    one.lookup_error.pair_frac = 0.05;
+    is_near(priced_ratio_error(&one, &ours), RATIO_ERROR_SHARE * 0.3 / 4, 1e-12,
+            "a share of the error of one price");
+    one.lookup_error.frac = 0.05 / RATIO_ERROR_SHARE;
     one.lookup_ms = 10;
     one.total_ms = 11;
     is_near(priced_ratio_error(&one, &ours), 0.5 / 4, 1e-12,

@@ -372,7 +372,7 @@ static void test_gains(void)
 {
     static const struct {
         const char *name;
-        double lookup_ms, exchange_ms, pair_frac, exchange_frac;
+        double lookup_ms, exchange_ms, ratio_frac, exchange_frac;
         double error_frac;
         int is_significant, is_gain;
     } gains[] = {
@@ -398,7 +398,8 @@ static void test_gains(void)
             .tasks = &task, .n_tasks = 1, .n_planners = 2, .means = means};
 
         for (int p = 0; p < 2; p++) {
-            entries[p].priced.lookup_error.pair_frac = gains[i].pair_frac;
+            entries[p].priced.lookup_error.frac =
+                gains[i].ratio_frac / RATIO_ERROR_SHARE;
             entries[p].priced.exchange_error.frac = gains[i].exchange_frac;
         }
         compare_means(&comparison);
@@ -420,7 +421,7 @@ static void test_valid(void)
                                  .valid = i % 2,
                                  .priced = {.total_ms = 5,
                                             .lookup_ms = 5,
-                                            .lookup_error.pair_frac = 0.01}};
+                                            .lookup_error.frac = 0.01}};
 
         compare_pair(&entry, &ours);
         ok(i == 3 ? entry.ratio == 1.25 && entry.is_significant

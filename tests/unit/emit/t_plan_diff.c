@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/plan_diff.h"
 
+#include "core/plan_error.h"
 #include "tests/unit/emit/fixture.h"
 
 #include <stdlib.h>
@@ -167,7 +168,7 @@ static void test_prices(void)
     for (int i = 0; i < 2; i++) {
         for (unsigned p = 0; p < N_STEP_PARTS; p++)
             diff.plans[i].exposed_ms[p] = p == STEP_FORWARD;
-        diff.plans[i].cost.lookup_error.pair_frac = 0.1;
+        diff.plans[i].cost.lookup_error.frac = 0.1 / RATIO_ERROR_SHARE;
     }
     /* errors are 10 % of 4 ms and 3 ms; the gain is a fraction of the old
      * total */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/plan_error.h"
 #include "tests/unit/explain/explain_fixture.h"
 
 #include <stdlib.h>
@@ -282,7 +283,7 @@ static void test_error(void)
         memset(plan.exposed_ms, 0, sizeof(plan.exposed_ms));
         /* the whole step is lookups */
         plan.exposed_ms[STEP_FORWARD] = plan.total_ms;
-        plan.cost.lookup_error.pair_frac = i ? 0.3 : 0.01;
+        plan.cost.lookup_error.frac = (i ? 0.3 : 0.01) / RATIO_ERROR_SHARE;
         text = plan_text(&explained);
         is_in(text, i ? "; none gain more than\n"
                         "the error of such a gain, 18.4800 ms\n"

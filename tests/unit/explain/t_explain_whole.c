@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Complete texts of explanations: errors, pieces that cost little, memory, and
  * plans that a new search would find. */
+#include "core/plan_error.h"
 #include "tests/unit/explain/explain_fixture.h"
 
 static void same(const char *got, const char *want, const char *name)
@@ -27,15 +28,14 @@ static void test_anew(void)
     explained.n_anew = 3;
     memset(plan.exposed_ms, 0, sizeof(plan.exposed_ms));
     plan.exposed_ms[STEP_FORWARD] = plan.total_ms;
-    plan.cost.lookup_error.frac = 0.2;
-    plan.cost.lookup_error.pair_frac = 0.1;
+    plan.cost.lookup_error.frac = 0.1 / RATIO_ERROR_SHARE;
     fresh = larger = plan;
     fresh.total_ms = fresh.exposed_ms[STEP_FORWARD] = 60;
     fresh.stopped = "time";
     larger.total_ms = larger.exposed_ms[STEP_FORWARD] = 40;
     same(
         plan_text(&explained),
-        "step    61.6000 ms +-20 %\n"
+        "step    61.6000 ms +-12 %\n"
         "        by plain (analytic)\n"
         "        as the cost model's authors published it, whatever the pip"
         "eline\n"
@@ -92,7 +92,7 @@ static void test_anew(void)
     same(table_text(&explained, 2),
          "table   'wide': 500 rows x 48, pooling 0.25\n"
          "now     2 column shards on GPUs 1 2\n"
-         "work    61.6000 ms +-20 % by plain (analytic), 52.8000 ms without "
+         "work    61.6000 ms +-12 % by plain (analytic), 52.8000 ms without "
          "it\n"
          "why     not the best: whole on GPU 0 saves 8.8000 ms\n"
          "\n"

@@ -183,7 +183,6 @@ static void test_intervals(void)
     draw(&task, 8, 1, &arena);
     cost = price(&task, &arena);
     is_near(cost->lookup_error.frac, 0.2, 1e-12, "two tables a GPU are few");
-    is_near(cost->lookup_error.pair_frac, 0.3, 1e-12, "for pairs, too");
     is_str(cost->lookup_error.ground, "30 held-out samples (few tables)",
            "the source is named");
     draw(&task, 40, 1, &arena);
@@ -213,8 +212,6 @@ static void test_intervals(void)
             "wider by the octaves of the slowest GPU");
     is_str(cost->lookup_error.ground, "100 samples (all), widened",
            "the text says so");
-    is_near(cost->lookup_error.pair_frac, pow(1.14, 1 + octaves) - 1, 1e-9,
-            "and so are differences");
     task.problem.batch *= 2;
     cost = price(&task, &arena);
     ok(cost->lookup_error.frac == 0, "no error for another batch");
