@@ -30,7 +30,7 @@ n_stored()
 }
 
 # Start both by different names of the file and stop them once each has stored
-# 12 samples.
+# 6 samples.
 for rounds in 1 2 3; do
     : >one
     : >two
@@ -38,7 +38,7 @@ for rounds in 1 2 3; do
     one=$!
     "$NEUROSHARD" "$@" --db folder/link.db --samples 1000000 >two 2>&1 &
     two=$!
-    while [ "$(n_stored one)" -lt 12 ] || [ "$(n_stored two)" -lt 12 ]; do
+    while [ "$(n_stored one)" -lt 6 ] || [ "$(n_stored two)" -lt 6 ]; do
         kill -0 $one || fail "the first ended by itself"
         kill -0 $two || fail "the second ended by itself"
         sleep 0.02
@@ -65,7 +65,7 @@ sqlite3 -separator ' ' costs.db \
 
 # Measure the rest together; either process does the cases that the other
 # leaves.
-n=$(sqlite3 costs.db "SELECT 20 + max(case_idx) FROM sample WHERE kind = 'fused'")
+n=$(sqlite3 costs.db "SELECT 8 + max(case_idx) FROM sample WHERE kind = 'fused'")
 "$NEUROSHARD" "$@" --db costs.db --samples "$n" >one 2>&1 &
 one=$!
 "$NEUROSHARD" "$@" --db costs.db --samples "$n" >two 2>&1 &

@@ -4,7 +4,7 @@
 # folder with the files that it names. Left out are measurements of thousands
 # of cases, measurements of a GPU and commands that use them, and commands that
 # need the published nets. Unless TEST_SIZE is full, commands without effort or
-# epochs get small values.
+# epochs get small values, and GPUs get memory in which plans are found at once.
 set -u
 . "$ROOT/tests/cli/common"
 
@@ -15,7 +15,7 @@ files()
 {
     ln -s "$ROOT/data" data
     cp "$ROOT/data/tables/criteo_kaggle_26.csv" tables.csv
-    few_samples costs.db 200
+    few_samples costs.db 150
     cp costs.db sim.db
     for name in cpu sim; do
         cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
@@ -64,12 +64,17 @@ for page in "$ROOT"/man/*.1; do
         set -- $line
         shift
         case ${TEST_SIZE-}:$line in
-        full:* | *--effort* | *--search* | *--epochs*) ;;
+        full:*) ;;
+        *'--memory 500MiB'*)
+            # shellcheck disable=SC2046 # a line is split as a shell does it
+            set -- $(echo "$*" | sed 's/500MiB/600MiB/') --effort 4000
+            ;;
+         *--effort* | *--search* | *--epochs*) ;;
         *'neuroshard plan '* | *'neuroshard compare '*)
             set -- "$@" --effort 4000
             ;;
         *'neuroshard train '* | *'neuroshard retrain '*)
-            set -- "$@" --epochs 20
+            set -- "$@" --epochs 3
             ;;
         esac
         "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null

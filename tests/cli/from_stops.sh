@@ -8,7 +8,7 @@
 # evaluations OPTIONS...: prints the number of placements searched
 evaluations()
 {
-    "$NEUROSHARD" plan --details "$tables" "$@" --json -o new.json 2>err >out
+    "$NEUROSHARD" plan --details "$tables" "$@" --no-rivals --json -o new.json 2>err >out
     sed -n 's/^searched \([0-9]*\) placements.*/\1/p' err
 }
 

@@ -86,7 +86,7 @@ echo "== a short address space"
 # Sanitizers reserve more address space than any limit here.
 limits=
 [ -z "$FAULT_SO" ] || limits="30 50 70 90 120 160 200 250 310 400"
-few_samples few.db
+few_samples few.db 100
 for command in "plan $tables --gpus 2 --effort 10" \
     "eval --db few.db
     --model $ROOT/data/models/cpu-amd-epyc-2t.nsm"; do

@@ -6,8 +6,10 @@ set -u
 . "$ROOT/tests/cli/common"
 [ "$FAULT_SO" ] || skip "the program is built with sanitizers"
 
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
+
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
-cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
+few_samples costs.db 200
 
 # logs LABEL COMMAND...: prints its first line of progress, without figures
 logs()

@@ -15,7 +15,8 @@
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
 
-#define N_PROBLEMS 4
+#define N_PROBLEMS 2
+#define N_PROBLEMS_FULL 8
 #define EFFORT 2000
 #define MAX_DEVICES 8
 #define MAX_SHARDS 128 /* limit for each table */
@@ -485,7 +486,7 @@ out:
 int main(void)
 {
     const size_t n_families = sizeof families / sizeof *families;
-    const uint64_t n = tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
+    const uint64_t n = tap_size(N_PROBLEMS, N_PROBLEMS_FULL);
     unsigned n_remedies = 0;
 
     assignment_check_every = (uint32_t)tap_size(0, 1);

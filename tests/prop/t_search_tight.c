@@ -36,9 +36,9 @@ struct tightness {
 #define LEAST_DRAWN 20
 
 static const struct tightness classes[] = {
-    {"0.1 to 1 %", 0.001, 0.01, MAX_TABLES, 40, 1000, 0.995},
-    {"0.01 %", 0.0001, 0.0001, MAX_TABLES, 30, 300, 0.95},
-    {"0 %, up to 16 tables", 0, 0, FEW_TABLES, 80, 300, 0.95},
+    {"0.1 to 1 %", 0.001, 0.01, MAX_TABLES, 20, 1000, 0.995},
+    {"0.01 %", 0.0001, 0.0001, MAX_TABLES, 20, 300, 0.95},
+    {"0 %, up to 16 tables", 0, 0, FEW_TABLES, 40, 300, 0.95},
     {"0 %", 0, 0, MAX_TABLES, 0, 60, 0},
 };
 
