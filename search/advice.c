@@ -48,8 +48,7 @@ static bool forbids(const struct restriction *restriction,
                     const struct problem *problem, const struct shard *shard)
 {
     if (restriction->changes_training)
-        return kind_changes_training(&problem->tables[shard->table],
-                                     shard->kind, problem->dense_optimizer);
+        return shard_changes_training(problem, shard);
     if (!(shard->kind & restriction->kinds))
         return false;
     return restriction->rows_over != ROWS_OVER_HOST ||

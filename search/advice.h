@@ -34,7 +34,8 @@
 
 /* A plan without some shardings that the cheapest plan uses. */
 struct alternative {
-    /* the shardings that it lacks, such as "changes of training" or "row cuts" */
+    /* the shardings that it lacks, such as "changes of training" or "row cuts"
+     */
     const char *without;
     /* GPU work and step; INFINITY if no plan was found */
     double total_ms, step_ms;

@@ -118,8 +118,8 @@ static inline int leave_out(struct left_out *left_out,
                             const struct train_options *options,
                             struct arena *arena, struct err *err)
 {
-    struct sample *seen = ARENA_NEW(arena, struct sample,
-                                    measured->n_cases + measured->n_ranks);
+    struct sample *seen =
+        ARENA_NEW(arena, struct sample, measured->n_cases + measured->n_ranks);
     size_t n_seen = measured->n_cases;
     struct evaluation evaluation;
     struct dataset dataset;
@@ -164,8 +164,8 @@ static inline struct slowest slowest_of(const struct left_out *left_out,
         slowest.ms = fmax(slowest.ms, rank->total.median_ms);
         if (left_out->predicted[i] <= slowest.predicted_ms)
             continue;
-        interval = interval_find(&left_out->model.intervals,
-                                 interval_class_of(rank));
+        interval =
+            interval_find(&left_out->model.intervals, interval_class_of(rank));
         slowest.predicted_ms = left_out->predicted[i];
         slowest.error_frac = interval ? interval->error_frac : NAN;
     }
@@ -193,9 +193,8 @@ static inline size_t ratio_errors(struct ratio_error *errors,
         plans[n_plans] = slowest_of(left_out, &measured->plans[p]);
         for (size_t q = 0; q < n_plans; q++) {
             const struct slowest *one = &plans[n_plans], *other = &plans[q];
-            const double frac =
-                interval_error(one->ms / other->ms,
-                               one->predicted_ms / other->predicted_ms);
+            const double frac = interval_error(
+                one->ms / other->ms, one->predicted_ms / other->predicted_ms);
 
             errors[n++] = (struct ratio_error){
                 frac, frac / fmax(one->error_frac, other->error_frac)};

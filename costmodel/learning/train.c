@@ -30,8 +30,9 @@
  * With it, 1,000 samples with 3 % noise give a mean error of 2.9 % instead of
  * 3.1 %. For 10,000 samples the best value is a tenth of this value. */
 #define SAMPLES_TO_ROOFLINE 800.0
-/* Equivalent of SAMPLES_TO_ROOFLINE for a monotone net. With 3,421 samples of FBGEMM on an H100, values
- * from 8 to 800 give mean errors of 5.4, 5.0 (80) and 6.2 %. */
+/* Equivalent of SAMPLES_TO_ROOFLINE for a monotone net. With 3,421 samples of
+ * FBGEMM on an H100, values from 8 to 800 give mean errors of 5.4, 5.0 (80)
+ * and 6.2 %. */
 #define SAMPLES_TO_ROOFLINE_MONOTONE 80.0
 /* Constant by which a net's correction of a roofline is shrunk. With n samples,
  * the share n / (n + SAMPLES_DOUBTED) of the correction is kept. Without

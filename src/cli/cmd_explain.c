@@ -90,6 +90,7 @@ static int run_explain(struct cli *cli, struct err *err)
     struct explained explained = {.gpu = cli_given(cli, "device")
                                              ? (uint32_t)cli_u64(cli, "device")
                                              : ANY_GPU,
+                                  .n_columns = cli_columns(cli),
                                   .arena = cli->arena};
     bool has_table = cli->n_args > 1;
     struct plan plan = {0};

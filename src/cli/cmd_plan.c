@@ -56,6 +56,8 @@ static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
     DETAILS_OPTION,
+    {"tables", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "also list where each table is: its cut, GPUs, memory and time"},
     {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "leave other planners out of the report"},
     {0},
@@ -132,6 +134,8 @@ static int check_search(struct cli *cli, struct err *err)
         (cli_given(cli, "from") || plan_has_grid(cli)))
         return err_usage(err, "option '--trace' needs one full search, without "
                               "a range of GPUs and without '--from'");
+    if (cli_given(cli, "tables") && cli_value(cli, "gpus")->is_range)
+        return err_usage(err, "option '--tables' needs one number of GPUs");
     if (cli_given(cli, "move-limit") && !cli_given(cli, "from"))
         return err_usage(
             err, "option '--move-limit' needs '--from', the plan that moves");

@@ -9,6 +9,7 @@
 #include "core/what_if.h"
 #include "costmodel/models/oracle_open.h"
 #include "emit/first_screen.h"
+#include "emit/placed_tables.h"
 #include "emit/plan_diff.h"
 #include "emit/report.h"
 #include "io/plan_json.h"
@@ -333,14 +334,15 @@ static json_t *rivals_to_json(const struct plan_request *request,
     return rows;
 }
 
-/* Returns the plan as a JSON document, with the other planners, the
- * alternatives and, for --from, the movement. */
+/* Returns the plan as a JSON document, with more of each shard, the other
+ * planners, the alternatives and, for --from, the movement. */
 static json_t *request_to_json(const struct plan_request *request,
                                const struct plan *plan)
 {
     struct cli *cli = request->cli;
     json_t *root = plan_document(plan);
 
+    placed_add_json(json_object_get(root, "shards"), plan);
     if (!cli_given(cli, "no-rivals"))
         json_object_set_new(root, "rivals", rivals_to_json(request, plan));
     if (cli_given(cli, "from"))
@@ -375,6 +377,8 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
         cli_print_text(plan_to_json(plan, cli->arena));
     else {
         plan_report(plan, oracle, request, cli);
+        if (request && cli_given(cli, "tables"))
+            placed_print(plan, ALL_GPUS, cli_columns(cli), cli_text());
         if (is_from)
             replanning_report(request, plan);
     }

@@ -251,6 +251,13 @@ bool kind_changes_training(const struct table *table, enum shard_kind kind,
     return shard_cuts_columns(kind) && is_by_row[table->optimizer];
 }
 
+bool shard_changes_training(const struct problem *problem,
+                            const struct shard *shard)
+{
+    return kind_changes_training(&problem->tables[shard->table], shard->kind,
+                                 problem->dense_optimizer);
+}
+
 const char *const table_layout_names[] = {"plain", "fbgemm", NULL};
 
 /* Number of state values of each optimizer, per weight element and per row. */

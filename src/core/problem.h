@@ -253,6 +253,9 @@ enum optimizer optimizer_of_kind(const struct table *table,
  * is not that of the table. */
 bool kind_changes_training(const struct table *table, enum shard_kind kind,
                            enum dense_optimizer dense);
+/* Returns whether the kind of this shard changes training. */
+bool shard_changes_training(const struct problem *problem,
+                            const struct shard *shard);
 /* Returns the optimizer of the dense part: the problem's dense optimizer, or
  * Adam if replicas have their tables' own. */
 enum optimizer problem_dense_optimizer(const struct problem *problem);

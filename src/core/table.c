@@ -18,13 +18,15 @@ const char *const table_output_names[] = {"pooled", "sequence", NULL};
 const char *const row_order_names[] = {"hashed", "frequency", "uniform", NULL};
 const char *const rows_over_names[] = {"any", "all", "host", NULL};
 const struct shard_traits shard_traits[N_SHARD_KINDS] = {
-    {SHARD_TABLE, "table", "TW", "whole tables", .made_of = 0},
-    {SHARD_COLUMN, "column", "CW", "column pieces", .cuts_columns = true},
-    {SHARD_ROW, "row", "RW", "row pieces", .cuts_rows = true},
-    {SHARD_GRID, "grid", "GS", "grid pieces", .cuts_rows = true,
-     .cuts_columns = true, .is_within_group = true,
+    {SHARD_TABLE, "table", "TW", "whole tables", "whole", .made_of = 0},
+    {SHARD_COLUMN, "column", "CW", "column pieces", "by columns",
+     .cuts_columns = true},
+    {SHARD_ROW, "row", "RW", "row pieces", "by rows", .cuts_rows = true},
+    {SHARD_GRID, "grid", "GS", "grid pieces", "by rows and columns",
+     .cuts_rows = true, .cuts_columns = true, .is_within_group = true,
      .made_of = SHARD_ROW | SHARD_COLUMN},
-    {SHARD_REPLICATE, "replicate", "DP", "replicas", .is_replica = true},
+    {SHARD_REPLICATE, "replicate", "DP", "replicas", "replicated",
+     .is_replica = true},
 };
 
 void table_init(struct table *table)

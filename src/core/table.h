@@ -79,6 +79,7 @@ struct shard_traits {
     const char *initials; /* initials of the kind in reports, such as "RW" */
     /* meaning of the initials in a report, such as "row pieces" */
     const char *pieces;
+    const char *cut; /* how a table is cut, in a report, such as "by rows" */
     bool cuts_rows, cuts_columns;
     /* true: the table is whole on every device. Each device looks up its share
      * of the batch, and the dense optimizer updates the copies. */

@@ -6,6 +6,7 @@
 #include "core/cluster.h"
 #include "core/host.h"
 #include "emit/formats.h"
+#include "emit/placed_tables.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@
  * the longest table name. */
 #define BAR_WIDTH 15
 #define MOST_LABEL 14u
-#define MOST_NAME 20
+#define MOST_NAME 20u
 
 /* --- how fast --- */
 
@@ -115,25 +116,29 @@ static void print_rivals(const struct report *report, struct buf *out)
 
 /* Tables that are sharded in one way. */
 struct cut_group {
-    const char *what; /* such as "by rows" */
     size_t n;
     struct buf names; /* names of the first NAMES_SHOWN tables */
 };
-enum { GROUP_ROWS, GROUP_COLUMNS, GROUP_GRIDS, GROUP_REPLICAS, N_GROUPS };
 #define NAMES_SHOWN 2
+/* The groups in the order in which they are printed. */
+static const enum shard_kind group_kinds[] = {SHARD_ROW, SHARD_COLUMN,
+                                              SHARD_GRID, SHARD_REPLICATE};
+#define N_GROUPS (sizeof(group_kinds) / sizeof(*group_kinds))
 
-static unsigned group_of(enum shard_kind kind)
+static size_t group_of(enum shard_kind kind)
 {
-    return kind == SHARD_ROW      ? GROUP_ROWS
-           : kind == SHARD_COLUMN ? GROUP_COLUMNS
-           : kind == SHARD_GRID   ? GROUP_GRIDS
-                                  : GROUP_REPLICAS;
+    size_t g = 0;
+
+    while (group_kinds[g] != kind)
+        g++;
+    return g;
 }
 
-static bool is_changed(const struct plan *plan, const struct shard *shard)
+/* Adds a name to a list. */
+static void add_name(struct buf *list, const char *name)
 {
-    return kind_changes_training(&plan->problem.tables[shard->table],
-                                 shard->kind, plan->problem.dense_optimizer);
+    buf_printf(list, "%s", list->len ? " " : "");
+    text_column(list, name, (unsigned)min_u64(text_length(name), MOST_NAME));
 }
 
 /* Groups the cut and replicated tables whose training is changed, or those
@@ -141,21 +146,19 @@ static bool is_changed(const struct plan *plan, const struct shard *shard)
 static size_t find_groups(struct cut_group groups[N_GROUPS],
                           const struct plan *plan, bool changed)
 {
-    static const char *const whats[N_GROUPS] = {
-        "by rows", "by columns", "by rows and columns", "replicated"};
     size_t n = 0;
 
-    for (unsigned g = 0; g < N_GROUPS; g++)
-        groups[g] = (struct cut_group){.what = whats[g]};
+    memset(groups, 0, N_GROUPS * sizeof(*groups));
     for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i)) {
         const struct shard *shard = &plan->shards[i];
-        struct cut_group *group = &groups[group_of(shard->kind)];
+        struct cut_group *group;
 
-        if (shard->kind == SHARD_TABLE || is_changed(plan, shard) != changed)
+        if (shard->kind == SHARD_TABLE ||
+            shard_changes_training(&plan->problem, shard) != changed)
             continue;
+        group = &groups[group_of(shard->kind)];
         if (group->n < NAMES_SHOWN)
-            buf_printf(&group->names, "%s%.*s", group->n ? " " : "", MOST_NAME,
-                       plan->problem.tables[shard->table].name);
+            add_name(&group->names, plan->problem.tables[shard->table].name);
         group->n++;
         n++;
     }
@@ -186,11 +189,12 @@ static void print_cuts(const struct report *report, bool changed,
 
     if (find_groups(groups, report->plan, changed)) {
         buf_printf(out, "%s", changed ? "training changes: " : "cut: ");
-        for (unsigned g = 0; g < N_GROUPS; g++) {
+        for (size_t g = 0; g < N_GROUPS; g++) {
             if (!groups[g].n)
                 continue;
             buf_printf(out, "%s%zu %s (%s%s)", any ? ", " : "", groups[g].n,
-                       groups[g].what, groups[g].names.data,
+                       shard_traits[shard_kind_idx(group_kinds[g])].cut,
+                       groups[g].names.data,
                        groups[g].n > NAMES_SHOWN ? " .." : "");
             any = true;
         }
@@ -199,7 +203,7 @@ static void print_cuts(const struct report *report, bool changed,
                 print_gain(&options->alternatives[i], out);
         buf_printf(out, "\n");
     }
-    for (unsigned g = 0; g < N_GROUPS; g++)
+    for (size_t g = 0; g < N_GROUPS; g++)
         buf_release(&groups[g].names);
 }
 
@@ -212,7 +216,8 @@ static void print_memory(const struct report *report, struct buf *out)
 
     for (size_t i = 0; i < plan->n_shards; i++) {
         is_whole = is_whole && plan->shards[i].kind == SHARD_TABLE;
-        changes = changes || is_changed(plan, &plan->shards[i]);
+        changes =
+            changes || shard_changes_training(&plan->problem, &plan->shards[i]);
     }
     buf_printf(out, "fits: GPU %u is fullest, %.3g of %.3g GiB (%.0f %%); ", r,
                (double)plan->devices[r].memory.total / 0x1p30,
@@ -224,35 +229,15 @@ static void print_memory(const struct report *report, struct buf *out)
 
 /* --- the GPUs --- */
 
-/* Prints numbers as ranges, "0 3-5", in at most MOST_LABEL characters. */
+/* Prints the GPUs of a row as ranges, in at most MOST_LABEL characters. */
 static void print_numbers(const struct ranked *order, size_t n, struct buf *out)
 {
-    uint32_t *numbers = mem_alloc(n, sizeof(*numbers));
-    struct buf list = {0};
+    uint32_t *gpus = mem_alloc(n, sizeof(*gpus));
 
-    for (size_t i = 0; i < n; i++) {
-        size_t k = i;
-
-        for (; k && numbers[k - 1] > order[i].idx; k--)
-            numbers[k] = numbers[k - 1];
-        numbers[k] = order[i].idx;
-    }
-    for (size_t i = 0, end; i < n && list.len <= MOST_LABEL; i = end) {
-        for (end = i + 1; end < n && numbers[end] == numbers[end - 1] + 1;)
-            end++;
-        buf_printf(&list, end - i > 1 ? "%s%u-%u" : "%s%u", i ? "," : "",
-                   numbers[i], numbers[end - 1]);
-    }
-    if (list.len > MOST_LABEL) {
-        list.len = MOST_LABEL - 2;
-        while (list.data[list.len] != ',' && list.len)
-            list.len--;
-        list.data[list.len] = '\0';
-        buf_printf(&list, "..");
-    }
-    buf_printf(out, "%s", list.data);
-    buf_release(&list);
-    mem_free(numbers);
+    for (size_t i = 0; i < n; i++)
+        gpus[i] = order[i].idx;
+    placed_print_gpus(gpus, n, MOST_LABEL, out);
+    mem_free(gpus);
 }
 
 /* Prints the most expensive pieces of a GPU, as far as the line has room. */
@@ -260,33 +245,24 @@ static void print_tables(const struct report *report, uint32_t gpu, size_t room,
                          struct buf *out)
 {
     const struct plan *plan = report->plan;
-    struct ranked *pieces = mem_alloc(plan->n_shards, sizeof(*pieces));
-    size_t n = 0, used = 0, shown = 0;
+    struct placed *pieces = mem_alloc(plan->n_shards, sizeof(*pieces));
+    const size_t n = placed_find(pieces, plan, gpu);
+    size_t used = 0, shown = 0;
 
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (plan->shards[i].device == gpu)
-            pieces[n++] = (struct ranked){-plan->shard_ms[i], (uint32_t)i};
-    ranked_sort(pieces, n);
     for (; shown < n; shown++) {
-        const struct shard *shard = &plan->shards[pieces[shown].idx];
-        char name[64];
-        size_t first = pieces[shown].idx, len;
+        struct buf name = {0};
         int rest;
+        bool fits;
 
-        while (first && plan->shards[first - 1].table == shard->table)
-            first--;
-        len = (size_t)snprintf(name, sizeof name, " %.*s", MOST_NAME,
-                               plan->problem.tables[shard->table].name);
-        if (shard_is_replica(shard->kind))
-            len += (size_t)snprintf(name + len, sizeof name - len, "*");
-        else if (shard->kind != SHARD_TABLE)
-            len += (size_t)snprintf(name + len, sizeof name - len, "/%zu",
-                                    emit_shards_end(plan, first) - first);
+        placed_print_name(plan, pieces[shown].begin, MOST_NAME, &name);
         rest = n - shown > 1 ? snprintf(NULL, 0, " +%zu", n - shown - 1) : 0;
-        if (used + len + (size_t)rest > room)
+        used += strlen(" ") + text_length(name.data);
+        fits = used + (size_t)rest <= room;
+        if (fits)
+            buf_printf(out, " %s", name.data);
+        buf_release(&name);
+        if (!fits)
             break;
-        used += len;
-        buf_printf(out, "%s", name);
     }
     if (shown < n)
         buf_printf(out, " +%zu", n - shown);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_figures.h"
 
+#include "base/ranked.h"
 #include "core/host.h"
+#include "emit/formats.h"
+#include "emit/placed_tables.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define USUAL_COLUMNS 80u
 
@@ -77,23 +81,71 @@ static void find_phase(struct bottleneck *out, const struct plan *plan,
     out->phase_ms = ms[most];
 }
 
+/* Returns a saving in whole microseconds, as reports print it. */
+static double printed_us(const struct saving *saving)
+{
+    return round(1000 * saving->ms);
+}
+
+bool savings_equal(const struct saving *a, const struct saving *b)
+{
+    return printed_us(a) == printed_us(b);
+}
+
+static int compare_savings(const void *left, const void *right)
+{
+    const struct saving *a = left, *b = right;
+    const double x[] = {-printed_us(a), -a->alone_ms, a->table};
+    const double y[] = {-printed_us(b), -b->alone_ms, b->table};
+
+    return ranked_compare_reals(x, y, 3);
+}
+
+size_t savings_find(struct saving *savings, const struct plan *plan,
+                    const double *without_ms)
+{
+    const double notable_ms = REPORT_NOTABLE_FRAC * plan->total_ms;
+    size_t n = 0;
+
+    for (size_t i = 0, end; i < plan->n_shards; i = end) {
+        struct saving saving = {.table = plan->shards[i].table, .begin = i};
+
+        end = saving.end = emit_shards_end(plan, i);
+        saving.ms = plan->total_ms - without_ms[saving.table];
+        for (size_t k = i; plan->shard_ms && k < end; k++)
+            saving.alone_ms += plan->shard_ms[k];
+        if (saving.ms > notable_ms)
+            savings[n++] = saving;
+    }
+    qsort(savings, n, sizeof(*savings), compare_savings);
+    return n;
+}
+
+/* Sets the table of the bottleneck. */
+static void find_table(struct bottleneck *out, const struct plan *plan,
+                       const double *without_ms)
+{
+    struct saving *savings =
+        mem_alloc(plan->problem.n_tables, sizeof(*savings));
+
+    if (savings_find(savings, plan, without_ms)) {
+        out->table = savings[0].table;
+        out->table_ms = savings[0].ms;
+    }
+    mem_free(savings);
+}
+
 void bottleneck_find(struct bottleneck *out, const struct plan *plan,
                      bool waits, const double *without_ms)
 {
-    const uint32_t n_tables = (uint32_t)plan->problem.n_tables;
-    double notable_ms = REPORT_NOTABLE_FRAC * plan->total_ms;
-
-    *out = (struct bottleneck){.table = n_tables};
+    *out = (struct bottleneck){.table = (uint32_t)plan->problem.n_tables};
     for (uint32_t r = 1; r < plan->problem.cluster.n_devices; r++)
         if (report_own_ms(&plan->devices[r], waits) >
             report_own_ms(&plan->devices[out->gpu], waits))
             out->gpu = r;
     find_phase(out, plan, waits);
-    for (uint32_t t = 0; without_ms && t < n_tables; t++)
-        if (plan->total_ms - without_ms[t] > notable_ms) {
-            out->table = t;
-            out->table_ms = notable_ms = plan->total_ms - without_ms[t];
-        }
+    if (without_ms)
+        find_table(out, plan, without_ms);
 }
 
 void report_bottleneck(const struct report *report, struct buf *out)
@@ -112,10 +164,12 @@ void report_bottleneck(const struct report *report, struct buf *out)
                                          : "the slowest");
     buf_printf(out, "%s, %.3f ms of the GPU work; ", bottleneck->phase,
                bottleneck->phase_ms);
-    if (bottleneck->table < plan->problem.n_tables)
-        buf_printf(out, "table '%s', without which it is %.3f ms shorter\n",
-                   plan->problem.tables[bottleneck->table].name,
-                   bottleneck->table_ms);
-    else
+    if (bottleneck->table == plan->problem.n_tables) {
         buf_printf(out, "no one table\n");
+        return;
+    }
+    buf_printf(out, "table '%s'", plan->problem.tables[bottleneck->table].name);
+    placed_print_where(plan, bottleneck->table, out);
+    buf_printf(out, ", without which it is %.3f ms shorter\n",
+               bottleneck->table_ms);
 }

@@ -53,6 +53,22 @@ struct report_device {
 /* Smallest time that a report mentions, as a fraction of the step time. */
 #define REPORT_NOTABLE_FRAC 5e-3
 
+/* A table without which the step would be shorter by a notable time. */
+struct saving {
+    uint32_t table;
+    size_t begin, end; /* its shards: plan->shards[begin] .. [end - 1] */
+    double ms;         /* time by which the step would be shorter */
+    double alone_ms;   /* sum of its shard_ms; 0 if they are unknown */
+};
+/* Fills savings[] with these tables, the largest saving first. Of savings that
+ * are equal when they are printed (by 1 us), the table that takes longest alone
+ * comes first: the same GPU may allow each of its tables the same saving.
+ * savings[] has room for all tables. Returns the number of savings. */
+size_t savings_find(struct saving *savings, const struct plan *plan,
+                    const double *without_ms);
+/* Returns whether two savings are equal when they are printed. */
+bool savings_equal(const struct saving *a, const struct saving *b);
+
 /* The bottleneck of a step. */
 struct bottleneck {
     /* GPU that is ready last; if GPUs do not wait, the slowest GPU */
@@ -61,7 +77,7 @@ struct bottleneck {
      * the largest part of the step */
     const char *phase;
     double phase_ms; /* time of `phase` */
-    /* table whose removal would save most time; n_tables if no table saves a
+    /* first table of savings_find, on any GPU; n_tables if no table saves a
      * notable time */
     uint32_t table;
     double table_ms;

@@ -6,6 +6,7 @@
 #include "core/host.h"
 #include "core/plan_error.h"
 #include "emit/formats.h"
+#include "emit/placed_tables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,8 +70,12 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
                n_decimals, plan->bound_ms);
     if (plan->bound_term)
         buf_printf(out, ", by the %s", plan->bound_term);
-    if (plan->bound_table)
-        buf_printf(out, " (table '%.40s')", plan->bound_table);
+    for (uint32_t t = 0; plan->bound_table && t < plan->problem.n_tables; t++)
+        if (!strcmp(plan->problem.tables[t].name, plan->bound_table)) {
+            buf_printf(out, " (table '%.40s'", plan->bound_table);
+            placed_print_where(plan, t, out);
+            buf_printf(out, ")");
+        }
     buf_printf(out, ": this one is within %.2f %%\n",
                100 * (plan->total_ms / plan->bound_ms - 1));
 }
@@ -308,32 +313,6 @@ void report_memory(const struct report *report, struct buf *out)
 
 /* --- the most expensive tables --- */
 
-/* Prints the devices that hold shards begin .. end, in order and each device
- * once: " 0 3 5". If the list does not fit into `room` characters, it is cut
- * short. */
-static void print_holders(const struct plan *plan, size_t begin, size_t end,
-                          size_t room, struct buf *out)
-{
-    struct buf list = {0};
-
-    for (size_t i = begin; i < end && list.len <= room; i++) {
-        size_t k = begin;
-
-        while (plan->shards[k].device != plan->shards[i].device)
-            k++;
-        if (k == i)
-            buf_printf(&list, " %u", plan->shards[i].device);
-    }
-    if (list.len > room && room > strlen(" ..")) {
-        list.len = room - strlen(" ..");
-        while (list.data[list.len] != ' ')
-            list.len--;
-        buf_printf(&list, " ..");
-    }
-    buf_add(out, list.data, list.len);
-    buf_release(&list);
-}
-
 /* Widths of the columns after the name, in characters: the columns that every
  * table has, the additional columns of wide lines, and the least width of the
  * list of GPUs. */
@@ -356,36 +335,83 @@ static unsigned name_width(const struct report *report)
     return (unsigned)(most + rest < n ? most : n > rest + 1 ? n - rest : 1);
 }
 
-static void print_table(const struct report *report, size_t begin,
-                        unsigned width, struct buf *out)
+static void print_table(const struct report *report,
+                        const struct saving *saving, unsigned width,
+                        struct buf *out)
 {
     const struct plan *plan = report->plan;
-    const struct shard *shard = &plan->shards[begin];
-    const struct table *table = &plan->problem.tables[shard->table];
-    const double less_ms =
-        plan->total_ms - report->options.without_ms[shard->table];
+    const struct shard *shard = &plan->shards[saving->begin];
+    const struct table *table = &plan->problem.tables[saving->table];
     const bool has_more = report->options.n_columns >= MORE_COLUMNS;
-    const size_t end = emit_shards_end(plan, begin);
     size_t used = width + TABLE_REST + (has_more ? TABLE_MORE : 0);
     char kinds[32];
-    double standalone_ms = 0;
 
     snprintf(kinds, sizeof(kinds), "%s %zu",
-             shard_traits[shard_kind_idx(shard->kind)].initials, end - begin);
-    for (size_t i = begin; i < end; i++)
-        standalone_ms += plan->shard_ms[i];
+             shard_traits[shard_kind_idx(shard->kind)].initials,
+             saving->end - saving->begin);
     text_column(out, table->name, width);
-    buf_printf(out, " %8.3f", less_ms);
+    buf_printf(out, " %8.3f", saving->ms);
     if (has_more)
-        buf_printf(out, " %5.1f %9.3f", 100 * less_ms / plan->total_ms,
-                   standalone_ms);
-    buf_printf(out, " %11" PRIu64 " %6u %8.2f  %-7s", table->num_embeddings,
+        buf_printf(out, " %5.1f %9.3f", 100 * saving->ms / plan->total_ms,
+                   saving->alone_ms);
+    buf_printf(out, " %11" PRIu64 " %6u %8.2f  %-7s ", table->num_embeddings,
                table->dim, table->pooling_factor, kinds);
-    print_holders(
-        plan, begin, end,
-        report->options.n_columns > used ? report->options.n_columns - used : 0,
-        out);
+    placed_print_holders(plan, saving->begin, saving->end,
+                         report->options.n_columns > used + 1
+                             ? report->options.n_columns - used - 1
+                             : 0,
+                         out);
     buf_printf(out, "\n");
+}
+
+/* Returns whether two tables are on the same single GPU and save the same. A
+ * GPU whose load counts allows each of its tables the same saving: the time
+ * until another GPU takes its place. */
+static bool is_alike(const struct plan *plan, const struct saving *a,
+                     const struct saving *b)
+{
+    return a->end - a->begin == 1 && b->end - b->begin == 1 &&
+           savings_equal(a, b) &&
+           plan->shards[a->begin].device == plan->shards[b->begin].device;
+}
+
+/* Removes the savings that are alike savings[0], if there are at least 2, from
+ * savings[1] .. savings[n - 1]. Returns the number of savings that are left. */
+static size_t drop_alike(struct saving *savings, size_t n,
+                         const struct plan *plan)
+{
+    size_t n_alike = 0, left = 1;
+
+    for (size_t i = 1; i < n; i++)
+        n_alike += is_alike(plan, &savings[0], &savings[i]);
+    if (n_alike < 2)
+        return n;
+    for (size_t i = 1; i < n; i++)
+        if (!is_alike(plan, &savings[0], &savings[i]))
+            savings[left++] = savings[i];
+    return left;
+}
+
+/* Prints at most `most` rows, one for tables that are alike, and the number of
+ * tables that are left. Prints all tables if `most` is SIZE_MAX. */
+static void print_savings(const struct report *report, struct saving *savings,
+                          size_t n, size_t most, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const unsigned width = name_width(report);
+
+    for (size_t row = 0; n && row < most; row++) {
+        const size_t left = most < SIZE_MAX ? drop_alike(savings, n, plan) : n;
+
+        print_table(report, savings, width, out);
+        if (left < n)
+            buf_printf(out, "... %zu others on GPU %u save as much\n", n - left,
+                       plan->shards[savings->begin].device);
+        savings++;
+        n = left - 1;
+    }
+    if (n)
+        buf_printf(out, "... and %zu more\n", n);
 }
 
 /* Prints the meaning of the abbreviations that occur in the report. */
@@ -406,37 +432,26 @@ static void print_legend(const struct report *report, struct buf *out)
 void report_tables(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
-    const double *without_ms = report->options.without_ms;
     const bool has_more = report->options.n_columns >= MORE_COLUMNS;
     const size_t most =
         report->options.n_columns > ALL_COLUMNS ? SIZE_MAX : N_TABLES_SHOWN;
-    const unsigned width = name_width(report);
-    struct ranked *ranked; /* first shard of each table */
-    size_t n = 0;
+    struct saving *savings;
+    size_t n;
 
-    if (!without_ms)
+    if (!report->options.without_ms)
         return;
-    ranked = mem_alloc(plan->n_shards, sizeof(*ranked));
-    for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i)) {
-        const double step_ms = without_ms[plan->shards[i].table];
-
-        if (plan->total_ms - step_ms > REPORT_NOTABLE_FRAC * plan->total_ms)
-            ranked[n++] = (struct ranked){step_ms, (uint32_t)i};
-    }
-    ranked_sort(ranked, n);
+    savings = mem_alloc(plan->problem.n_tables, sizeof(*savings));
+    n = savings_find(savings, plan, report->options.without_ms);
     if (n)
         buf_printf(out,
                    "\n%-*s  ms less%s        rows    dim  pooling  "
                    "shards  GPUs\n",
-                   (int)width, "without this table",
+                   (int)name_width(report), "without this table",
                    has_more ? "     %  alone ms" : "");
     else
         buf_printf(out, "\nwithout any one table the step is as long\n");
-    for (size_t i = 0; i < n && i < most; i++)
-        print_table(report, ranked[i].idx, width, out);
-    if (n > most)
-        buf_printf(out, "... and %zu more\n", n - most);
+    print_savings(report, savings, n, most, out);
     if (n || report->options.n_columns >= KINDS_COLUMNS)
         print_legend(report, out);
-    mem_free(ranked);
+    mem_free(savings);
 }

@@ -8,6 +8,7 @@
 #include "core/plan_fit.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
+#include "emit/placed_tables.h"
 #include "emit/report.h"
 #include "emit/report_figures.h"
 #include "emit/report_parts.h"
@@ -62,8 +63,11 @@ struct marginal_row {
     uint32_t n_columns;
     /* step time without the piece; time that the removal of the piece saves */
     double step_ms, saved_ms;
-    double own_ms; /* own time of the piece's GPU without the piece */
-    bool has_room; /* true if the piece fits on some other GPU */
+    double own_ms;         /* own time of the piece's GPU without the piece */
+    double alone_ms;       /* shard_ms of the piece */
+    uint64_t bytes;        /* memory of the piece */
+    bool changes_training; /* shard_changes_training */
+    bool has_room;         /* true if the piece fits on some other GPU */
     /* other GPU on which the step would be shortest, and the change of the step
      * if the piece moves there; NAN if the piece fits nowhere else */
     double to, change_ms;
@@ -78,6 +82,9 @@ static const struct figure piece_figures[] = {
     {"total_ms_without", NULL, 0, 0, FIGURE_PLAIN, PIECE(step_ms)},
     {NULL, "saved ms", 9, 4, FIGURE_PLAIN, PIECE(saved_ms)},
     {"own_ms_without", NULL, 0, 0, FIGURE_PLAIN, PIECE(own_ms)},
+    {"alone_ms", NULL, 0, 0, FIGURE_PLAIN, PIECE(alone_ms)},
+    {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, PIECE(bytes)},
+    {"changes_training", NULL, 0, 0, FIGURE_PLAIN, PIECE(changes_training)},
     {"has_room_elsewhere", NULL, 0, 0, FIGURE_PLAIN, PIECE(has_room)},
     {NULL, "GPU", 5, 0, FIGURE_PLAIN, PIECE(to)},
     {NULL, "change ms", 10, 4, FIGURE_SIGNED, PIECE(change_ms)},
@@ -88,7 +95,7 @@ static const struct figure shift_figures[] = {
     {NULL, "gain ms", 9, 4, FIGURE_PLAIN, SHIFT(gain_ms)},
     {NULL, "to GPU", 6, 0, FIGURE_PLAIN, SHIFT(gpu)},
     {NULL, "a piece of", -NAME_WIDTH, NAME_WIDTH, FIGURE_CUT, SHIFT(table)},
-    {NULL, "in exchange for one of", 0, 0, FIGURE_PLAIN, SHIFT(other_table)},
+    {NULL, "swapped with one there of", 0, 0, FIGURE_PLAIN, SHIFT(other_table)},
     {"shard", NULL, 0, 0, FIGURE_PLAIN, SHIFT(shard)},
     {"other", NULL, 0, 0, FIGURE_PLAIN, SHIFT(other)},
     {"gpu", NULL, 0, 0, FIGURE_PLAIN, SHIFT(gpu)},
@@ -167,6 +174,9 @@ static struct marginal_row price_piece(struct binding *binding,
         .kind = shard_kind_name(shard->kind),
         .n_columns = shard->col_end - shard->col_begin,
         .step_ms = what_if_step(what_if, &without),
+        .alone_ms = plan->shard_ms[idx],
+        .bytes = shard_memory(&plan->problem, shard).total,
+        .changes_training = shard_changes_training(&plan->problem, shard),
         .to = NAN,
         .change_ms = NAN,
     };
@@ -242,6 +252,7 @@ static void binding_find(struct binding *binding, struct explained *explained)
     *binding = (struct binding){0};
     report_init(&binding->report, plan,
                 &(struct report_options){
+                    .n_columns = explained->n_columns,
                     .waits = oracle_waits(oracle),
                     .without_ms = what_if_without(plan, oracle, arena)});
     binding->last = binding->report.bottleneck.gpu;
@@ -379,9 +390,10 @@ static void print_gains(const struct binding *binding, struct buf *out)
     while (n < shifts->n_gains && shifts->gains[n].gain_ms >= binding->least_ms)
         n++;
     buf_printf(out,
-               "\n%" PRIu64 " moves and %" PRIu64 " exchanges tried; "
-               "%s gain more than\n",
-               shifts->n_moves, shifts->n_swaps, n ? "these" : "none");
+               "\n%" PRIu64 " moves and %" PRIu64 " swaps of pieces of GPU %u "
+               "tried; %s gain more than\n",
+               shifts->n_moves, shifts->n_swaps, binding->gpu,
+               n ? "these" : "none");
     print_least(binding, out);
     buf_printf(out, n ? ":\n" : "\n");
     FIGURES_TABLE(shift_figures, shifts->gains, n, out);
@@ -453,6 +465,9 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
     print_gpus(&binding, out);
     if (plan_has_parts(binding.report.plan))
         report_phases(&binding.report, out);
+    if (explained->gpu != ANY_GPU)
+        placed_print(binding.report.plan, binding.gpu,
+                     binding.report.options.n_columns, out);
     print_pieces(&binding, out);
     print_gains(&binding, out);
     print_scenarios(explained, out);
@@ -464,7 +479,6 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
 /* --- the place of a table --- */
 
 #define WAY_WIDTH 44
-#define N_HOLDERS_SHOWN 8u
 
 #define WAY(member) MEMBER_OF(struct way, member)
 static const struct figure way_figures[] = {
@@ -492,13 +506,12 @@ static void print_placement(const struct plan *plan, uint32_t t,
         begin++;
     n = emit_shards_end(plan, begin) - begin;
     if (shards[begin].kind == SHARD_TABLE)
-        buf_printf(out, "\nnow     whole on GPU");
+        buf_printf(out, "\nnow     whole");
     else
-        buf_printf(out, "\nnow     %zu %s shards on GPUs", n,
+        buf_printf(out, "\nnow     %zu %s shards", n,
                    shard_kind_name(shards[begin].kind));
-    for (size_t i = 0; i < n && i < N_HOLDERS_SHOWN; i++)
-        buf_printf(out, " %u", shards[begin + i].device);
-    buf_printf(out, "%s\n", n > N_HOLDERS_SHOWN ? " ..." : "");
+    placed_print_where(plan, t, out);
+    buf_printf(out, "\n");
 }
 
 /* Prints one sentence about the best alternative if only this table changes. */

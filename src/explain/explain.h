@@ -15,8 +15,10 @@
 
 struct explained {
     struct what_if what_if; /* the plan being explained, priced by the oracle */
-    /* GPU whose pieces are listed; ANY_GPU: the GPU that is the bottleneck */
+    /* GPU whose pieces are examined, and of which the report lists all pieces;
+     * ANY_GPU: the GPU that is the bottleneck is examined */
     uint32_t gpu;
+    size_t n_columns; /* line width, as in struct report_options */
     /* [n_what_ifs]: the plan under other settings; the first is the plan
      * itself */
     const struct scenario *what_ifs;

@@ -63,9 +63,8 @@ static void judge(const struct left_out *left_out, struct tally *tally)
     for (size_t i = 0; i < n; i++) {
         const double ms = left_out->ranks[i].total.median_ms;
         const double predicted = left_out->predicted[i];
-        const struct interval *interval =
-            interval_find(&left_out->model.intervals,
-                          interval_class_of(&left_out->ranks[i]));
+        const struct interval *interval = interval_find(
+            &left_out->model.intervals, interval_class_of(&left_out->ranks[i]));
 
         apes[i] = fabs(predicted / ms - 1);
         bias += log(predicted / ms) / (double)n;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # First screens of the shipped lists, at 80 columns: at most 14 lines each.
-# The plans follow the order of plans in neuroshard-plan(1). Only the second screen
-# is that of a default search, which takes seconds; the full size tests the
-# lines of all of them.
+# The plans follow the order of plans in neuroshard-plan(1). The manual shows
+# one of them, and the explanation of its plan. Two are those of default
+# searches, which take seconds; the full size tests the lines of all of them.
 set -u
 
 ns=$NEUROSHARD
@@ -37,10 +37,20 @@ default_screen()
     cat printed
 }
 
+# in_manual PAGE: prints the lines of standard input that the page lacks
+in_manual()
+{
+    grep -vxFf "$ROOT/man/neuroshard-$1.1" | sed "s/^/not in $1(1): /"
+}
+
 screen criteo_1tb_torchrec_26 --gpus 8
 default_screen criteo_kaggle_26 --gpus 8
 screen mlperf_dlrm_v1_onehot --gpus 8
-screen mlperf_dlrm_dcnv2_multihot --gpus 8
+default_screen mlperf_dlrm_dcnv2_multihot --gpus 8 -o plan.json
+in_manual plan <printed
+"$ns" explain plan.json --device 0 >explained
+sed '/^$/,$d' explained | in_manual explain
+grep -A 2 '^table on GPU 0' explained | in_manual explain
 screen mlperf_dlrm_dcnv2_multihot --gpus 8 --batch 32768
 screen deeprecsys_dlrm_rm1 --gpus 8
 screen deeprecsys_dlrm_rm2 --gpus 8

@@ -38,7 +38,7 @@ while read -r list gpus; do
         export COLUMNS
         if [ $COLUMNS = 80 ]; then
             set --
-            [ $list$size != meta_torchrec_1935 ] || set -- --cost torchrec
+            [ "$list$size" != meta_torchrec_1935 ] || set -- --cost torchrec
             fits plan "$lists/$list.csv" --gpus "$gpus" --effort 1 "$@" \
                 -o plan.json
         else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RATIO_ERROR_SHARE covers nine of ten ratios of two measured plans of one list,
- * of all pairs whose list the roofline never saw, and is not larger than that
- * needs. `bench_ranks` prints the shares, also those of nets, which take
+ * RATIO_ERROR_SHARE covers nine of ten ratios of two measured plans of one
+ * list, of all pairs whose list the roofline never saw, and is not larger than
+ * that needs. `bench_ranks` prints the shares, also those of nets, which take
  * minutes.
  */
 

@@ -605,6 +605,9 @@ def check_movement():
     plan = json.loads(neuroshard(*line)[1])
     movement = plan.pop("movement")
     ok(len(plan.pop("rivals")) == 2, "plan --from: with the rivals")
+    more = [shard.pop("memory_bytes") for shard in plan["shards"]]
+    marks = [shard.pop("changes_training") for shard in plan["shards"]]
+    ok(min(more) > 0 and set(marks) <= {False, True}, "with more of a shard")
     diff = json.loads(neuroshard("diff", "p.json", "moved.json", "--json")[1])
     ok(
         all(movement[key] == diff[key] for key in ("bytes", "gpus", "moves"))

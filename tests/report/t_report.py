@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -272,7 +273,9 @@ def check_binding(page, path):
     host, _, rest = text.rpartition("among the GPUs: ")
     want = [part.strip() + ";" for part in rest.split(";")]
     want[-1] = want[-1].replace("it is", "it would be")
-    want[-1] = want[-1].replace("'", "").replace(";", ". ")
+    last = want.pop().replace("'", "").replace(";", ". ")
+    # The page writes ranges of GPUs with other commas and dashes.
+    want += re.split(r"(?<= on GPU)s? [0-9,-]+", last)
     if host:
         want.append("It waits for the host, ")
     ok(

@@ -417,11 +417,10 @@ static void test_valid(void)
 {
     for (int i = 0; i < 4; i++) {
         struct compare_entry ours = {.valid = i / 2, .priced.total_ms = 4},
-                             entry = {
-                                 .valid = i % 2,
-                                 .priced = {.total_ms = 5,
-                                            .lookup_ms = 5,
-                                            .lookup_error.frac = 0.01}};
+                             entry = {.valid = i % 2,
+                                      .priced = {.total_ms = 5,
+                                                 .lookup_ms = 5,
+                                                 .lookup_error.frac = 0.01}};
 
         compare_pair(&entry, &ours);
         ok(i == 3 ? entry.ratio == 1.25 && entry.is_significant

@@ -163,7 +163,7 @@ static const char mixed_text[] =
     "memory  fits: GPU 0 is the fullest, 24.3 % of 80.0 GiB, 19.1 GiB of it "
     "weights\n"
     "binds   GPU 1, which is ready last; replicas, 50.625 ms of the GPU work; "
-    "table 'items', without which it is 16.777 ms shorter\n"
+    "table 'items' on GPUs 1-2, without which it is 16.777 ms shorter\n"
     "plan    4 tables in 9 shards on 4 GPUs, 2 hosts of 2, global batch "
     "65536\n"
     "search  reference, seed 7, 1234 evaluations\n"
@@ -200,11 +200,11 @@ static const char mixed_text[] =
     "without this table        ms less        rows    dim  pooling  shards  "
     "GPUs\n"
     "items                      16.777    20000000    128    20.00  CW 3    "
-    "1 2\n"
+    "1-2\n"
     "users                       2.517    40000000    128     3.00  TW 1    "
     "0\n"
     "pages                       0.839     1000000     64     2.00  RW 4    "
-    "0 1 2 3\n"
+    "0-3\n"
     "shards: TW whole tables, CW column pieces, RW row pieces\n";
 
 static void test_mixed(void)
@@ -406,7 +406,7 @@ static void test_unlike_totals(void)
         plan.devices[r].parts_ms[0] = NAN;
     text = report_of(&plan);
     is_in(text, "\nbinds   GPU 1, which is ready last; compute, 51.590 ms of "
-                "the GPU work; table 'items', ");
+                "the GPU work; table 'items' on GPUs 1-2, ");
     is_in(text, "\nGPU, ms    compute bwd comm fwd comm    busy waiting\n"
                 "1           51.590    0.250    0.510  52.350   0.000\n");
     is_not_in(text, "exposed");
@@ -476,7 +476,48 @@ static void test_holders(void)
         fixture_shard(&plan, 0, 4000, 16 * i, 16 * i + 16, i % 2);
     fixture_finish(&plan);
     price(&plan);
-    is_in(report_of(&plan), "  CW 3    0 1\n");
+    is_in(report_of(&plan), "  CW 3    0-1\n");
+}
+
+/* Of tables on one GPU that save as much, one row names the dearest: GPU 1 may
+ * allow each of its tables the same saving. The bottleneck names it with its
+ * GPU. A table on another GPU has a row of its own, and so
+ * has one of two tables that are alike. */
+static void test_alike(void)
+{
+    static const double less_ms[] = {0.01004, 0.0101, 0.00996, 0.0102, 0.009};
+    struct plan plan = fixture_plan(2, 2, 65536);
+    struct report_options options = {.waits = true};
+    double without_ms[5];
+    const char *text;
+
+    fixture_whole(&plan, "cheap", 1000, 16, 1, 1);
+    fixture_whole(&plan, "dear", 1000, 16, 9, 1);
+    fixture_whole(&plan, "other", 1000, 16, 1, 0);
+    fixture_whole(&plan, "third", 1000, 16, 1, 1);
+    fixture_whole(&plan, "less", 1000, 16, 1, 1);
+    fixture_finish(&plan);
+    price(&plan);
+    plan.total_ms = 1;
+    for (size_t t = 0; t < 5; t++)
+        without_ms[t] = 1 - less_ms[t];
+    options.without_ms = without_ms;
+    text = report_in(&plan, &options);
+    is_in(text, "; table 'dear' on GPU 1, without which it is 0.010 ms");
+    is_in(text, "dear                  0.010        1000     16     9.00  TW 1 "
+                "   1\n"
+                "... 2 others on GPU 1 save as much\n"
+                "other                 0.010        1000     16     1.00  TW 1 "
+                "   0\n"
+                "less                  0.009        1000     16     1.00  TW 1 "
+                "   1\n");
+    options.n_columns = 2000;
+    is_not_in(report_in(&plan, &options), "as much");
+    options.n_columns = 80;
+    without_ms[3] = 0.991;
+    text = report_in(&plan, &options);
+    is_not_in(text, "as much");
+    is_in(text, "\ncheap ");
 }
 
 /* No single table stands out if all GPUs have equal work. */
@@ -748,6 +789,7 @@ int main(void)
     test_unlike_totals();
     test_rivals();
     test_wide();
+    test_alike();
     test_even();
     test_holders();
     test_one_gpu();

@@ -20,12 +20,12 @@ static const char own_plan[] =
     "        as the cost model's authors published it, whatever the "
     "pipeline\n"
     "binds   GPU 1, the slowest; compute, 52.000 ms of the GPU work; table "
-    "'hot', without which it is 44.000 ms shorter\n"
+    "'hot' on GPU 1, without which it is 44.000 ms shorter\n"
     "        GPU 1 takes 61.6000 ms: compute 52.0000, backward "
     "communication 3.2000,\n"
     "        forward communication 6.4000\n"
     "bound   no plan has less GPU work than 44.0000 ms, by the largest piece "
-    "(table 'hot'): this one is within 40.00 %\n"
+    "(table 'hot' on GPU 1): this one is within 40.00 %\n"
     "memory  fits: GPU 2 is fullest, 62.5 KiB of 97.7 KiB (64 %); "
     "a reserve of 0 % is kept, up to 36 % fits\n"
     "        does not bind: each piece of GPU 1 has room on another GPU\n"
@@ -50,16 +50,16 @@ static const char own_plan[] =
     "wide                   column         16        500    8.8000     "
     "0    -8.8000\n"
     "\n"
-    "4 moves and 3 exchanges tried; these gain more than\n"
+    "4 moves and 3 swaps of pieces of GPU 1 tried; these gain more than\n"
     "a thousandth of the step, 0.0616 ms:\n"
-    "  gain ms to GPU a piece of             in exchange for one of\n"
+    "  gain ms to GPU a piece of             swapped with one there of\n"
     "   8.8000      0 hot                    small\n"
     "   8.8000      0 wide                   -\n"
     "   8.8000      2 wide                   -\n";
 
 static const char own_table[] =
     "table   'wide': 500 rows x 48, pooling 0.25\n"
-    "now     2 column shards on GPUs 1 2\n"
+    "now     2 column shards on GPUs 1-2\n"
     "work    61.6000 ms by plain (analytic), 52.8000 ms without it\n"
     "why     not the best: whole on GPU 0 saves 8.8000 ms\n"
     "\n"
@@ -94,9 +94,11 @@ static const char own_json[] =
     "\"memory_bytes\":100000,\"has_room_for\":1}],\"gpu\":1,"
     "\"pieces\":[{\"shard\":1,\"table\":\"hot\",\"kind\":\"table\","
     "\"total_ms_without\":17.6,\"own_ms_without\":8.8,"
+    "\"alone_ms\":48.0,\"memory_bytes\":128000,\"changes_training\":false,"
     "\"has_room_elsewhere\":true},{\"shard\":2,\"table\":\"wide\","
     "\"kind\":\"column\",\"total_ms_without\":52.8,"
-    "\"own_ms_without\":52.8,\"has_room_elsewhere\":true}],"
+    "\"own_ms_without\":52.8,\"alone_ms\":4.0,\"memory_bytes\":32000,"
+    "\"changes_training\":true,\"has_room_elsewhere\":true}],"
     "\"places\":[{\"shard\":1,\"other\":null,\"gpu\":0,"
     "\"total_ms\":63.2,\"gain_ms\":-1.6,\"why_not\":null},{"
     "\"shard\":2,\"other\":null,\"gpu\":0,\"total_ms\":52.8,"
@@ -116,7 +118,7 @@ static const char waiting_plan[] =
     "        as the cost model's authors published it, whatever the "
     "pipeline\n"
     "binds   GPU 1, which is ready last; compute, 52.000 ms of the "
-    "GPU work; table 'hot', without which it is 44.000 ms shorter\n"
+    "GPU work; table 'hot' on GPU 1, without which it is 44.000 ms shorter\n"
     "        GPU 1 takes 55.2000 ms: compute 52.0000, backward "
     "communication 3.2000\n"
     "        the forward communication then takes 6.4000 ms, longest "
@@ -146,7 +148,7 @@ static const char waiting_plan[] =
     "wide                   column         16        500    4.0000     "
     "2    +0.8000\n"
     "\n"
-    "4 moves and 3 exchanges tried; none gain more than\n"
+    "4 moves and 3 swaps of pieces of GPU 1 tried; none gain more than\n"
     "a thousandth of the step, 0.0616 ms\n";
 
 static const char waiting_table[] =
@@ -232,7 +234,7 @@ static const char alone_plan[] =
 
 static const char alone_table[] =
     "table   'none': 10 rows x 4, pooling 0, of group 'one'\n"
-    "now     whole on GPU 0\n"
+    "now     whole\n"
     "work    1.2000 ms by plain (analytic), 0.0000 ms without it\n"
     "why     no other way is allowed\n"
     "\n"
@@ -335,7 +337,7 @@ static void test_many(void)
     is_in(text, "... and 8 that are sooner\n");
     is_in(text, "... and 3 more\n");
     text = table_text(&explained, 12);
-    is_in(text, "now     40 replicate shards on GPUs 0 1 2 3 4 5 6 7 ...\n");
+    is_in(text, "now     40 replicate shards on GPUs 0-39\n");
     what_if_release(&explained.what_if);
 }
 
@@ -365,10 +367,10 @@ static void test_tried(void)
     static const struct {
         uint32_t n_gpus;
         const char *want;
-    } cases[] = {{5, "8 moves and 8 exchanges tried"},
-                 {12, "22 moves and 16 exchanges tried"},
-                 {33, "64 moves and 16 exchanges tried"},
-                 {50, "64 moves and 16 exchanges tried"}};
+    } cases[] = {{5, "8 moves and 8 swaps of pieces"},
+                 {12, "22 moves and 16 swaps of pieces"},
+                 {33, "64 moves and 16 swaps of pieces"},
+                 {50, "64 moves and 16 swaps of pieces"}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const uint32_t n = cases[i].n_gpus;

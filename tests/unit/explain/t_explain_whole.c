@@ -40,7 +40,7 @@ static void test_anew(void)
         "        as the cost model's authors published it, whatever the pip"
         "eline\n"
         "binds   GPU 1, the slowest; compute, 52.000 ms of the GPU work; table "
-        "'hot', without which it is 44.000 ms shorter\n"
+        "'hot' on GPU 1, without which it is 44.000 ms shorter\n"
         "        GPU 1 takes 61.6000 ms: compute 52.0000, backward communic"
         "ation 3.2000,\n"
         "        forward communication 6.4000\n"
@@ -70,9 +70,9 @@ static void test_anew(void)
         "wide                   column         16        500    8.8000     "
         "0    -8.8000\n"
         "\n"
-        "4 moves and 3 exchanges tried; these gain more than\n"
+        "4 moves and 3 swaps of pieces of GPU 1 tried; these gain more than\n"
         "the error of such a gain, 6.1600 ms:\n"
-        "  gain ms to GPU a piece of             in exchange for one of\n"
+        "  gain ms to GPU a piece of             swapped with one there of\n"
         "   8.8000      0 hot                    small\n"
         "   8.8000      0 wide                   -\n"
         "   8.8000      2 wide                   -\n"
@@ -91,7 +91,7 @@ static void test_anew(void)
         "an error, and plans anew");
     same(table_text(&explained, 2),
          "table   'wide': 500 rows x 48, pooling 0.25\n"
-         "now     2 column shards on GPUs 1 2\n"
+         "now     2 column shards on GPUs 1-2\n"
          "work    61.6000 ms +-12 % by plain (analytic), 52.8000 ms without "
          "it\n"
          "why     not the best: whole on GPU 0 saves 8.8000 ms\n"
@@ -144,7 +144,7 @@ static void test_other_gpu(void)
         "        as the cost model's authors published it, whatever the pip"
         "eline\n"
         "binds   GPU 1, which is ready last; compute, 52.000 ms of the GPU work"
-        "; table 'hot', without which it is 44.000 ms shorter\n"
+        "; table 'hot' on GPU 1, without which it is 44.000 ms shorter\n"
         "        GPU 1 takes 55.2000 ms: compute 52.0000, backward communic"
         "ation 3.2000\n"
         "        the forward communication then takes 6.4000 ms, longest on"
@@ -166,10 +166,17 @@ static void test_other_gpu(void)
         "2      11.2000   44.0000    8.0000    3.2000    6.4000   40.0   93"
         ".8 KiB      -\n"
         "\n"
+        "table on GPU 2 rows dim  cut            GPUs   GiB alone ms\n"
+        "wide/2          500  48  columns 16-48  1-2  0.000    8.000 !\n"
+        "alone ms: look-ups and update of a piece alone on its GPU, by plain "
+        "(analytic)\n"
+        "! training changes: each column piece has optimizer values of its "
+        "own\n"
+        "\n"
         "none of the 1 pieces on GPU 2 costs more than\n"
         "a thousandth of the step, 0.0616 ms\n"
         "\n"
-        "2 moves and 2 exchanges tried; none gain more than\n"
+        "2 moves and 2 swaps of pieces of GPU 2 tried; none gain more than\n"
         "a thousandth of the step, 0.0616 ms\n",
         "GPU 2, which does not bind");
     explained.gpu = 0;
@@ -180,7 +187,7 @@ static void test_other_gpu(void)
         "        as the cost model's authors published it, whatever the pip"
         "eline\n"
         "binds   GPU 1, which is ready last; compute, 52.000 ms of the GPU work"
-        "; table 'hot', without which it is 44.000 ms shorter\n"
+        "; table 'hot' on GPU 1, without which it is 44.000 ms shorter\n"
         "        GPU 1 takes 55.2000 ms: compute 52.0000, backward communic"
         "ation 3.2000\n"
         "        the forward communication then takes 6.4000 ms, longest on"
@@ -202,12 +209,17 @@ static void test_other_gpu(void)
         "2      11.2000   44.0000    8.0000    3.2000    6.4000   40.0   93"
         ".8 KiB      1\n"
         "\n"
+        "table on GPU 0  rows dim  cut    GPUs   GiB alone ms\n"
+        "small          1,000   8  whole  0    0.000    8.000\n"
+        "alone ms: look-ups and update of a piece alone on its GPU, by plain "
+        "(analytic)\n"
+        "\n"
         "none of the 1 pieces on GPU 0 costs more than\n"
         "a thousandth of the step, 0.0616 ms\n"
         "\n"
-        "2 moves and 3 exchanges tried; these gain more than\n"
+        "2 moves and 3 swaps of pieces of GPU 0 tried; these gain more than\n"
         "a thousandth of the step, 0.0616 ms:\n"
-        "  gain ms to GPU a piece of             in exchange for one of\n"
+        "  gain ms to GPU a piece of             swapped with one there of\n"
         "   4.0000      1 small                  hot\n",
         "GPU 0, whose piece costs nothing");
     what_if_release(&explained.what_if);
@@ -232,7 +244,7 @@ static void test_nothing(void)
         "        as the cost model's authors published it, whatever the pip"
         "eline\n"
         "binds   GPU 0, which is ready last; compute, 4.000 ms of the GPU work;"
-        " table 'only', without which it is 5.200 ms shorter\n"
+        " table 'only' on GPU 0, without which it is 5.200 ms shorter\n"
         "        GPU 0 takes 4.4000 ms: compute 4.0000, backward communicat"
         "ion 0.4000\n"
         "        the forward communication then takes 0.8000 ms, longest on"
@@ -268,7 +280,8 @@ static void test_most(void)
         fixture_shard(&plan, 0, 10, 4 * i, 4 * i + 4, 0);
     fixture_finish(&plan);
     open_explained(&explained, &plan, &oracle);
-    is_in(plan_text(&explained), "\n20000 moves and 0 exchanges tried; these");
+    is_in(plan_text(&explained),
+          "\n20000 moves and 0 swaps of pieces of GPU 0 tried; these");
     what_if_release(&explained.what_if);
 }
 

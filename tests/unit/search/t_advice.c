@@ -20,9 +20,7 @@ static size_t count_changed(const struct plan *plan)
     size_t n = 0;
 
     for (size_t i = 0; i < plan->n_shards; i++)
-        n += kind_changes_training(&plan->problem.tables[plan->shards[i].table],
-                                   plan->shards[i].kind,
-                                   plan->problem.dense_optimizer);
+        n += shard_changes_training(&plan->problem, &plan->shards[i]);
     return n;
 }
 
