@@ -5,6 +5,9 @@
 # one of them, and the explanation of its plan. Two are those of default
 # searches, which take seconds; the full size tests the lines of all of them.
 set -u
+. "$ROOT/tests/cli/common"
+
+[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
 
 ns=$NEUROSHARD
 data=$ROOT/data/tables

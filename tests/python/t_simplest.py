@@ -154,7 +154,8 @@ def main():
             fewer += n_pieces[-1] < n_pieces[0]
             recut += n_tables
         ok(fewer >= len(SOME) // 3, f"{fewer} of {len(SOME)} have fewer")
-        ok(recut > 0, f"{recut} of their tables are cut into fewer row blocks")
+        if SIZE != "tiny":  # a third of the lists need not have such a table
+            ok(recut > 0, f"{recut} tables are cut into fewer row blocks")
         for i in range(N_DRAWN):
             draw(rng, "drawn.csv")
             n_gpus = rng.choice((2, 3, 4, 8))
