@@ -74,20 +74,18 @@ static inline int measured_read(struct measured *measured, struct arena *arena,
                                 struct err *err)
 {
     *measured = (struct measured){.n_plans = 0};
-    return read_plans(measured,
-                      measurements_path("fbgemm-nvidia-h100-plans.csv", arena),
-                      err) ||
-                   read_samples(
-                       &measured->cases, &measured->n_cases,
-                       measurements_path("fbgemm-nvidia-h100.db", arena), arena,
-                       err) ||
-                   read_samples(
-                       &measured->ranks, &measured->n_ranks,
-                       measurements_path("fbgemm-nvidia-h100-plans.db", arena),
-                       arena, err) ||
-                   gemm_init(err)
-               ? -1
-               : 0;
+    if (gemm_init(err) ||
+        read_plans(measured,
+                   measurements_path("fbgemm-nvidia-h100-plans.csv", arena),
+                   err) ||
+        read_samples(&measured->cases, &measured->n_cases,
+                     measurements_path("fbgemm-nvidia-h100.db", arena), arena,
+                     err) ||
+        read_samples(&measured->ranks, &measured->n_ranks,
+                     measurements_path("fbgemm-nvidia-h100-plans.db", arena),
+                     arena, err))
+        return -1;
+    return 0;
 }
 
 /* Returns the next list after `list` (NULL: the first one); NULL at the end. */
@@ -120,7 +118,7 @@ static inline int leave_out(struct left_out *left_out,
 {
     struct sample *seen =
         ARENA_NEW(arena, struct sample, measured->n_cases + measured->n_ranks);
-    size_t n_seen = measured->n_cases;
+    size_t n_seen = 0;
     struct evaluation evaluation;
     struct dataset dataset;
 
@@ -128,7 +126,8 @@ static inline int leave_out(struct left_out *left_out,
         .measured = measured,
         .list = list,
         .ranks = ARENA_NEW(arena, struct sample, measured->n_ranks)};
-    memcpy(seen, measured->cases, n_seen * sizeof(*seen));
+    for (size_t i = 0; i < measured->n_cases; i++)
+        seen[n_seen++] = measured->cases[i];
     for (size_t i = 0; i < measured->n_ranks; i++)
         if (strcmp(list_of(measured, &measured->ranks[i]), list) != 0)
             seen[n_seen++] = measured->ranks[i];
