@@ -271,9 +271,11 @@ def check_binding(page, path):
     _, text, _ = neuroshard("cost", "--details", path[: -len(".html")])
     text = " ".join(text.split("\nbinds ")[1].split("\nplan ")[0].split())
     host, _, rest = text.rpartition("among the GPUs: ")
-    want = [part.strip() + ";" for part in rest.split(";")]
-    want[-1] = want[-1].replace("it is", "it would be")
-    last = want.pop().replace("'", "").replace(";", ". ")
+    # The name of a table may have any characters, also "; " and quotes.
+    *want, last = rest.strip().split("; ", 2)
+    want = [part + ";" for part in want]
+    last = re.sub(r"^table '(.*)'(?= on GPU|,)", r"table \1", last) + ". "
+    last = last.replace("it is", "it would be")
     # The page writes ranges of GPUs with other commas and dashes.
     want += re.split(r"(?<= on GPU)s? [0-9,-]+", last)
     if host:
