@@ -254,9 +254,9 @@ static void print_judgement(const struct scenario *fresh,
         buf_printf(out, "a fresh plan is %.2fx slower", 1 / gain.ratio);
     if (gain.is_error)
         buf_printf(out, ", %s the error of +-%.0f %%",
-                   gain.is_significant                ? "beyond"
-                   : gain.ratio < 1 - gain.error_frac ? "beyond"
-                                                      : "within",
+                   gain.is_significant || gain.ratio < 1 - gain.error_frac
+                       ? "beyond"
+                       : "within",
                    100 * gain.error_frac);
     else
         buf_printf(out, " (the error of the ratio is not known)");
