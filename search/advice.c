@@ -166,7 +166,7 @@ static int try_without(struct advising *advising,
     *alternative =
         (struct alternative){.without = restriction->without,
                              .keeps_training = restriction->changes_training,
-                             .total_ms = INFINITY,
+                             .priced.total_ms = INFINITY,
                              .step_ms = INFINITY};
     advising->options.best_ms = cheapest->total_ms;
     advising->options.found = &found;
@@ -182,7 +182,7 @@ static int try_without(struct advising *advising,
     }
     if (found.total_ms < cheapest->total_ms)
         *cheapest = found;
-    alternative->total_ms = plan.total_ms;
+    alternative->priced = plan_priced_parts(&plan);
     alternative->step_ms = plan_step(&plan).ms;
     alternative->is_chosen =
         !uses(&plan, restriction) && is_preferred(advising, &plan, restriction);

@@ -37,10 +37,10 @@ struct alternative {
     /* the shardings that it lacks, such as "changes of training" or "row cuts"
      */
     const char *without;
-    /* GPU work and step; INFINITY if no plan was found */
-    double total_ms, step_ms;
-    bool keeps_training; /* it does without all changes of training */
-    bool is_chosen;      /* the recommended plan does without, too */
+    struct priced_parts priced; /* GPU work; INFINITY if no plan was found */
+    double step_ms;             /* step; INFINITY if no plan was found */
+    bool keeps_training;        /* it does without all changes of training */
+    bool is_chosen;             /* the recommended plan does without, too */
 };
 #define MOST_ALTERNATIVES 5
 struct advice {

@@ -60,14 +60,8 @@ static void note_price(struct grid_cell *cell, const struct plan *plan)
     cell->bound_ms = plan->bound_ms;
     cell->host_ms = host.ms;
     cell->waits_for_host = plan_waits_for_host(plan);
-    cell->parts = (struct step_parts){
-        .cost = cell->cost,
-        .priced = plan_priced_parts(plan),
-        .error_frac = plan_error_frac(plan),
-        .host_ms = host.ms,
-        .host_error_frac =
-            host.ms > 0 ? (host.most_ms - host.least_ms) / 2 / host.ms : 0,
-    };
+    cell->parts = plan_step_parts(plan);
+    cell->parts.cost = cell->cost;
 }
 
 static void note_plan(struct cells *cells, struct grid_cell *cell,

@@ -4,7 +4,7 @@
 
 #include "base/cli.h"
 #include "base/json.h"
-#include "core/plan_error.h"
+#include "core/host.h"
 #include "core/problem.h"
 #include "io/prices.h"
 

@@ -61,8 +61,8 @@ static void list_rivals(struct compare_entry list[2],
                                   ? "TorchRec's planner, cut short"
                                   : "TorchRec's planner";
         } else if ((by->rule || by->figure) && entry.valid &&
-                   (!list[1].valid ||
-                    entry.priced.total_ms < list[1].priced.total_ms)) {
+                   (!list[1].valid || entry.step.priced.total_ms <
+                                          list[1].step.priced.total_ms)) {
             list[1] = entry;
             list[1].planner =
                 arena_printf(arena, "the best greedy (%s)", entry.planner);
@@ -76,10 +76,13 @@ static size_t list_alternatives(struct report_alternative *list,
                                 const struct advice *advice,
                                 const struct plan *plan)
 {
+    const struct priced_parts ours = plan_priced_parts(plan);
+
     for (size_t i = 0; i < advice->n; i++)
         list[i] = (struct report_alternative){
             .without = advice->list[i].without,
-            .ratio = advice->list[i].total_ms / plan->total_ms,
+            .ratio = advice->list[i].priced.total_ms / plan->total_ms,
+            .error_frac = priced_ratio_error(&advice->list[i].priced, &ours),
             .keeps_training = advice->list[i].keeps_training,
             .is_chosen = advice->list[i].is_chosen};
     return advice->n;
@@ -309,7 +312,7 @@ static json_t *alternatives_to_json(const struct advice *advice)
 
         json_array_append_new(
             list, json_pack("{s:s, s:o, s:o, s:b}", "without", one->without,
-                            "total_ms", json_real_or_null(one->total_ms),
+                            "total_ms", json_real_or_null(one->priced.total_ms),
                             "step_ms", json_real_or_null(one->step_ms),
                             "chosen", one->is_chosen));
     }

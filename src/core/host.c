@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/host.h"
 
-#include "core/plan_error.h"
-
 #include <math.h>
+#include <string.h>
 
 /* Time of the host for one kind of sharding, and for each further kind. */
 static const struct time_range of_first_kind = {2.09, 1.7, 2.5};
@@ -109,4 +108,48 @@ struct time_range plan_step(const struct plan *plan)
 bool plan_waits_for_host(const struct plan *plan)
 {
     return plan_host(plan).ms > plan->total_ms;
+}
+
+struct step_parts plan_step_parts(const struct plan *plan)
+{
+    const struct time_range host = plan_host(plan);
+
+    return (struct step_parts){
+        .cost = plan->cost.name,
+        .priced = plan_priced_parts(plan),
+        .error_frac = plan_error_frac(plan),
+        .host_ms = host.ms,
+        .host_error_frac =
+            host.ms > 0 ? (host.most_ms - host.least_ms) / 2 / host.ms : 0,
+    };
+}
+
+/* Returns the share of the errors of the GPU work that the step has. */
+static double work_share(const struct step_parts *parts)
+{
+    const double work_ms = parts->priced.total_ms;
+
+    return work_ms * work_ms /
+           (work_ms * work_ms + parts->host_ms * parts->host_ms);
+}
+
+double step_ratio_error(const struct step_parts *one,
+                        const struct step_parts *ours)
+{
+    const double share = work_share(one), our_share = work_share(ours);
+    const double work_ms = one->priced.total_ms;
+    const double our_work_ms = ours->priced.total_ms;
+    const double ratio = step_with_host_ms(work_ms, one->host_ms) /
+                         step_with_host_ms(our_work_ms, ours->host_ms);
+    const double host =
+        (share - our_share) * fmax(one->host_error_frac, ours->host_error_frac);
+    double work = NAN;
+
+    if (!strcmp(one->cost, ours->cost))
+        work = fmax(share, our_share) *
+               priced_ratio_error(&one->priced, &ours->priced) /
+               (work_ms / our_work_ms);
+    else if (one->error_frac > 0 && ours->error_frac > 0)
+        work = hypot(share * one->error_frac, our_share * ours->error_frac);
+    return ratio * hypot(work, host);
 }

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_CORE_HOST_H
 #define NEUROSHARD_CORE_HOST_H
 
-#include "core/plan.h"
+#include "core/plan_error.h"
 
 /*
  * Time of a step including the host.
@@ -61,5 +61,28 @@ double step_with_host_ms(double total_ms, double host_ms);
 struct time_range plan_step(const struct plan *plan);
 /* Returns whether the host of the plan takes longer than its GPU work. */
 bool plan_waits_for_host(const struct plan *plan);
+
+/* GPU work, host time and errors of a priced step. */
+struct step_parts {
+    const char *cost; /* name of the cost model */
+    struct priced_parts priced;
+    double error_frac; /* error of the GPU work; 0: unknown */
+    double host_ms, host_error_frac;
+};
+/* Returns the parts of the step of a priced plan. `cost` belongs to the
+ * plan. */
+struct step_parts plan_step_parts(const struct plan *plan);
+/*
+ * Returns the error of the ratio of one's step to ours's step, whichever models
+ * priced them; NAN if unknown. The ratio r is within r +- error. A step is the
+ * root of the sum of the squares of GPU work and host time, so the share of a
+ * relative error that counts is that part's square over the step's.
+ *
+ * Relative errors of the GPU work are those of priced_ratio_error for one cost
+ * model, and independent for two. The host's time is that of one program,
+ * whatever the GPU, so only the difference of the two shares counts.
+ */
+double step_ratio_error(const struct step_parts *one,
+                        const struct step_parts *ours);
 
 #endif

@@ -26,6 +26,10 @@ struct device_cost {
     /* Time of each part of the step. If the part is an exchange, it is the
      * duration of the exchange. NAN if the cost model predicts no parts. */
     double parts_ms[N_STEP_PARTS];
+    /* Time that the device's own shards add to a step if the other devices
+     * hold none, at most the plan's GPU work without its dense part. NAN if the
+     * cost model predicts no parts. Plan files do not store it. */
+    double alone_ms;
     struct memory_items memory; /* memory in use, including the reserve */
 };
 

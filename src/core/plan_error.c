@@ -78,29 +78,3 @@ double priced_ratio_error(const struct priced_parts *one,
                      fmin(one->total_ms / ours->total_ms, 1)
                : NAN;
 }
-
-/* Returns the share of the errors of the GPU work that the step has. */
-static double work_share(const struct step_parts *parts)
-{
-    const double work_ms = parts->priced.total_ms;
-
-    return work_ms * work_ms /
-           (work_ms * work_ms + parts->host_ms * parts->host_ms);
-}
-
-double step_ratio_error(const struct step_parts *one,
-                        const struct step_parts *ours)
-{
-    const double share = work_share(one), our_share = work_share(ours);
-    const double host =
-        (share - our_share) * fmax(one->host_error_frac, ours->host_error_frac);
-
-    if (!strcmp(one->cost, ours->cost))
-        return hypot(fmax(share, our_share) *
-                         priced_ratio_error(&one->priced, &ours->priced),
-                     host);
-    if (!(one->error_frac > 0) || !(ours->error_frac > 0))
-        return NAN;
-    return hypot(hypot(share * one->error_frac, our_share * ours->error_frac),
-                 host);
-}

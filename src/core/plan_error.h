@@ -41,36 +41,16 @@ void plan_print_error(const struct plan *plan, struct buf *out);
 #define RATIO_ERROR_SHARE 0.83
 
 /*
- * Returns the relative error of the ratio of `one`'s total to `ours`'s total;
- * NAN if unknown. One cost model must have priced both, and they must be plans
- * of one list.
+ * Returns the error of the ratio of `one`'s total to `ours`'s total; NAN if
+ * unknown. The ratio r is within r +- error. One cost model must have priced
+ * both, and they must be plans of one list.
  *
  * The error of the lookups is RATIO_ERROR_SHARE of theirs. The exchanges of
  * both plans run on the same links, so they share their prediction error, and
- * only the difference of the two exchange times contributes. The relative error
- * is the combined error divided by the larger total.
+ * only the difference of the two exchange times contributes. The error is r
+ * times the combined error divided by the larger total.
  */
 double priced_ratio_error(const struct priced_parts *one,
                           const struct priced_parts *ours);
-
-/* GPU work, host time and errors of a priced step. */
-struct step_parts {
-    const char *cost; /* name of the cost model */
-    struct priced_parts priced;
-    double error_frac; /* error of the GPU work; 0: unknown */
-    double host_ms, host_error_frac;
-};
-/*
- * Returns the relative error of the ratio of two steps, whichever models
- * priced them; NAN if unknown. A step is the root of the sum of the squares of
- * GPU work and host time (core/host.h), so the share of an error that counts is
- * that part's square over the step's.
- *
- * Errors of the GPU work are those of priced_ratio_error for one cost model,
- * and independent for two. The host's time is that of one program, whatever the
- * GPU, so only the difference of the two shares counts.
- */
-double step_ratio_error(const struct step_parts *one,
-                        const struct step_parts *ours);
 
 #endif

@@ -90,13 +90,17 @@ static void add_up(struct plan *plan, const struct what_if *what_if)
     }
 }
 
-/* Fills parts_ms of each device and exposed_ms of the plan. */
+/* Fills parts_ms and alone_ms of each device, and exposed_ms of the plan. */
 static void split_step(struct plan *plan, const struct what_if *what_if)
 {
     const struct oracle *oracle = what_if->oracle;
     const uint32_t n_devices = plan->problem.cluster.n_devices;
+    const double idle[1][N_PHASES] = {0};
+    double idle_ms;
     double(*phases_ms)[N_PHASES];
 
+    for (uint32_t r = 0; r < n_devices; r++)
+        plan->devices[r].alone_ms = NAN;
     for (unsigned p = 0; p < N_STEP_PARTS; p++) {
         plan->exposed_ms[p] = NAN;
         for (uint32_t r = 0; r < n_devices; r++)
@@ -104,10 +108,17 @@ static void split_step(struct plan *plan, const struct what_if *what_if)
     }
     if (!oracle->step)
         return;
+    idle_ms = step_of_ranks(oracle->step, 1, idle);
     phases_ms = mem_alloc(n_devices, sizeof(*phases_ms));
     oracle->ops->phases(oracle, what_if->sums, what_if->compute_ms, phases_ms);
-    for (uint32_t r = 0; r < n_devices; r++)
+    for (uint32_t r = 0; r < n_devices; r++) {
+        const double(*alone)[N_PHASES] =
+            (const double(*)[N_PHASES]) & phases_ms[r];
+
         step_parts(phases_ms[r], plan->devices[r].parts_ms);
+        plan->devices[r].alone_ms =
+            step_of_ranks(oracle->step, 1, alone) - idle_ms;
+    }
     step_exposed(oracle->step, n_devices, (const double(*)[N_PHASES])phases_ms,
                  plan->exposed_ms);
     mem_free(phases_ms);

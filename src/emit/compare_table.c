@@ -4,7 +4,6 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "core/host.h"
-#include "core/plan_error.h"
 
 #include <inttypes.h>
 
@@ -12,7 +11,7 @@
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
-    {"total_ms", "GPU ms", 8, 3, FIGURE_PLAIN, ENTRY(priced.total_ms)},
+    {"total_ms", "GPU ms", 8, 3, FIGURE_PLAIN, ENTRY(step.priced.total_ms)},
     {NULL, "x ours", 6, 3, FIGURE_PLAIN, ENTRY(ratio)},
     {"gain_error_frac", "+- %", 5, 1, FIGURE_PERCENT, ENTRY(gain_error_frac)},
     {"step_ms", "step ms", 8, 3, FIGURE_PLAIN, ENTRY(step_ms)},
@@ -80,7 +79,7 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     double busy_sum = 0, busy_max = 0;
 
     entry->valid = true;
-    entry->priced = plan_priced_parts(plan);
+    entry->step = plan_step_parts(plan);
     entry->step_ms = plan_step(plan).ms;
     entry->cost = plan->cost;
     if (plan->stopped && text_which("done|budget", plan->stopped) < 0)
@@ -105,14 +104,17 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
 
 void compare_pair(struct compare_entry *entry, const struct compare_entry *ours)
 {
-    entry->ratio = entry->step_ratio = entry->gain_error_frac = NAN;
+    entry->ratio = entry->step_ratio = NAN;
+    entry->gain_error_frac = entry->step_error_frac = NAN;
     if (!entry->valid || !ours->valid)
         return;
-    entry->ratio = entry->priced.total_ms / ours->priced.total_ms;
+    entry->ratio = entry->step.priced.total_ms / ours->step.priced.total_ms;
     entry->step_ratio = entry->step_ms / ours->step_ms;
     if (entry == ours)
         return;
-    entry->gain_error_frac = priced_ratio_error(&entry->priced, &ours->priced);
+    entry->gain_error_frac =
+        priced_ratio_error(&entry->step.priced, &ours->step.priced);
+    entry->step_error_frac = step_ratio_error(&entry->step, &ours->step);
     entry->is_significant = fabs(entry->ratio - 1) > entry->gain_error_frac;
 }
 
@@ -161,7 +163,7 @@ void compare_means(struct comparison *comparison)
         comparison->n_common++;
         for (size_t p = 0; p < comparison->n_planners; p++)
             means[p].common_ms +=
-                entries[p].valid ? entries[p].priced.total_ms : 0;
+                entries[p].valid ? entries[p].step.priced.total_ms : 0;
     }
     for (size_t p = 0; p < comparison->n_planners; p++)
         means[p].common_ms =

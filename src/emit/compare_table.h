@@ -3,7 +3,7 @@
 #define NEUROSHARD_EMIT_COMPARE_TABLE_H
 
 #include "base/json.h"
-#include "core/plan_error.h"
+#include "core/host.h"
 
 /*
  * Output of `compare`: planners side by side on one task or on several tasks.
@@ -20,8 +20,8 @@ struct compare_entry {
     bool valid;
     /* reason why the plan is not valid; NULL if it is valid */
     const char *reason;
-    struct priced_parts priced; /* GPU work and its parts */
-    double step_ms;             /* step time with the host (core/host.h) */
+    struct step_parts step; /* GPU work, its parts, and host time */
+    double step_ms;         /* step time with the host (core/host.h) */
     double max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
     /* for each part of the step, the longest time that a GPU takes for the
      * part; NAN if unknown */
@@ -35,9 +35,10 @@ struct compare_entry {
      * solved the task */
     double ratio, step_ratio;
     struct cost_source cost;
-    /* error of `ratio`, as a fraction (NAN if unknown), and whether the ratio
-     * differs from 1 by more than its error */
-    double gain_error_frac;
+    /* Errors of `ratio` and `step_ratio`: `ratio` is within +- gain_error_frac.
+     * NAN if unknown. is_significant: `ratio` differs from 1 by more than its
+     * error. */
+    double gain_error_frac, step_error_frac;
     bool is_significant;
 };
 
@@ -50,7 +51,7 @@ struct compare_task {
 
 /* Fills an entry from a plan, which must be valid and priced. */
 void compare_fill(struct compare_entry *entry, const struct plan *plan);
-/* Compares `entry` with `ours`: fills `entry`'s ratios, gain_error_frac and
+/* Compares `entry` with `ours`: fills `entry`'s ratios, their errors and
  * is_significant. `ours` and `entry` may be the same entry. */
 void compare_pair(struct compare_entry *entry,
                   const struct compare_entry *ours);

@@ -34,8 +34,6 @@ static void print_gpu(const struct cluster *cluster, struct buf *out)
         buf_printf(out, "%c",
                    is_path ? name[i] : toupper((unsigned char)name[i]));
     buf_printf(out, "%s", name + len);
-    if (cluster->is_default_gpu)
-        buf_printf(out, " (default GPU)");
 }
 
 /* Prints tables, GPUs, the step time and samples a second. Without the dense
@@ -59,57 +57,80 @@ static void print_speed(const struct report *report, struct buf *out)
     buf_printf(out, " samples/s\n");
 }
 
-/* Prints the bottleneck of the step, and its GPU work. */
+/* Prints GPU work and host time, and which of them the step waits for. The
+ * step is longer than each of them, because they overlap only in part. */
 static void print_waits(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct bottleneck *bottleneck = &report->bottleneck;
+    const double host_ms = plan_host(plan).ms, dense_ms = plan_dense_ms(plan);
 
-    buf_printf(out, "%s; waits for ",
+    buf_printf(out, "%s: GPU work %.*f ms",
                job_knows_dense(&plan->problem.job) ? "with the dense part"
-                                                   : "tables' part of a step");
-    if (plan_waits_for_host(plan)) {
-        buf_printf(out, "the host, %.2f ms", plan_host(plan).ms);
-    } else {
-        buf_printf(out, "%s", bottleneck->phase);
-        if (report->n_devices > 1)
-            buf_printf(out, " on GPU %u", bottleneck->gpu);
-    }
-    buf_printf(out, "; GPU work %.*f ms", plan->total_ms < 100 ? 2 : 0,
-               plan->total_ms);
+                                                   : "tables' part",
+               plan->total_ms < 100 ? 2 : 0, plan->total_ms);
     plan_print_error(plan, out);
+    if (dense_ms > 0)
+        buf_printf(out, " (dense %.*f)", dense_ms < 100 ? 2 : 0, dense_ms);
+    if (plan_waits_for_host(plan)) {
+        buf_printf(out, " partly beside host %.2f ms; waits for host\n",
+                   host_ms);
+        return;
+    }
+    if (host_ms > 0)
+        buf_printf(out, ", host %.2f ms", host_ms);
+    buf_printf(out, "; waits for %s", bottleneck->phase);
+    if (report->n_devices > 1)
+        buf_printf(out, " on GPU %u", bottleneck->gpu);
     buf_printf(out, "\n");
 }
 
-/* Prints "1.06x faster than A" or "ties A", by the step, and GPU work apart. */
-static void print_rival(const struct compare_entry *rival, bool has_host,
+/* Prints a ratio, or its inverse if `inverts`. Prints its error, if that is
+ * known, relative to the ratio. */
+static void print_ratio(double ratio, double error, bool inverts,
                         struct buf *out)
 {
+    buf_printf(out, "%.2fx", inverts ? 1 / ratio : ratio);
+    if (!isnan(error))
+        buf_printf(out, " +-%.0f %%", 100 * error / ratio);
+}
+
+/* Prints "1.06x faster than A" or "ties A", by the step, and GPU work apart.
+ * Names the host's time of the rival if it differs from ours. */
+static void print_rival(const struct compare_entry *rival, double host_ms,
+                        struct buf *out)
+{
+    const bool has_host = host_ms > 0;
     const double ratio = has_host ? rival->step_ratio : rival->ratio;
 
     if (!isfinite(rival->ratio)) {
         buf_printf(out, "%s: no plan to compare\n", rival->planner);
         return;
     }
-    if (!rival->is_significant)
+    if (!rival->is_significant) {
         buf_printf(out, "ties %s", rival->planner);
-    else if (ratio < 1)
-        buf_printf(out, "%.2fx slower than %s", 1 / ratio, rival->planner);
-    else
-        buf_printf(out, "%.2fx faster than %s", ratio, rival->planner);
-    if (has_host || !rival->is_significant)
-        buf_printf(out, "; GPU work %.2fx", rival->ratio);
-    if (!isnan(rival->gain_error_frac))
-        buf_printf(out, " +-%.0f %%", 100 * rival->gain_error_frac);
+    } else {
+        print_ratio(ratio,
+                    has_host ? rival->step_error_frac : rival->gain_error_frac,
+                    ratio < 1, out);
+        buf_printf(out, " %s than %s", ratio < 1 ? "slower" : "faster",
+                   rival->planner);
+    }
+    if (has_host || !rival->is_significant) {
+        buf_printf(out, "; GPU work ");
+        print_ratio(rival->ratio, rival->gain_error_frac, false, out);
+    }
+    if (has_host && fabs(rival->step.host_ms - host_ms) >= 0.005)
+        buf_printf(out, ", host %.2f ms", rival->step.host_ms);
     buf_printf(out, "\n");
 }
 
 static void print_rivals(const struct report *report, struct buf *out)
 {
-    const bool has_host = plan_host(report->plan).ms > 0;
+    const double host_ms = plan_host(report->plan).ms;
 
     for (size_t i = 0; i < report->options.n_rivals; i++)
-        print_rival(&report->options.rivals[i], has_host, out);
+        print_rival(&report->options.rivals[i], host_ms, out);
 }
 
 /* --- memory, cuts and training --- */
@@ -165,21 +186,57 @@ static size_t find_groups(struct cut_group groups[N_GROUPS],
     return n;
 }
 
-/* Prints the gain over the plan of an alternative. */
+/* Prints the GPU work of an alternative as a multiple of the plan's. */
 static void print_gain(const struct report_alternative *alternative,
                        struct buf *out)
 {
+    const char *without =
+        alternative->keeps_training ? "" : alternative->without;
+
     if (alternative->is_chosen)
         return;
-    if (isfinite(alternative->ratio))
-        buf_printf(out, "; %s gain %.2fx", alternative->without,
-                   alternative->ratio);
-    else
+    if (!isfinite(alternative->ratio)) {
         buf_printf(out, "; no plan without %s", alternative->without);
+        return;
+    }
+    buf_printf(out, "; without%s%s: ", *without ? " " : "", without);
+    print_ratio(alternative->ratio, alternative->error_frac, false, out);
+    buf_printf(out, " the GPU work");
+}
+
+/* Prints the value of --shard that allows only the kinds that change the
+ * training of no table. */
+static void print_safe_kinds(const struct problem *problem, struct buf *out)
+{
+    buf_printf(out, "; --shard ");
+    for (size_t i = 0; i < N_SHARD_KINDS; i++) {
+        bool is_safe = true;
+
+        for (size_t t = 0; t < problem->n_tables && is_safe; t++)
+            is_safe = !kind_changes_training(&problem->tables[t],
+                                             shard_traits[i].kind,
+                                             problem->dense_optimizer);
+        if (is_safe)
+            buf_printf(out, "%s%s", i ? "," : "", shard_traits[i].name);
+    }
+    buf_printf(out, " keeps training");
+}
+
+/* Prints a group as "2 by columns (a b), a state per piece". */
+static void print_group(const struct cut_group *group, enum shard_kind kind,
+                        bool changed, struct buf *out)
+{
+    buf_printf(out, "%zu %s (%s%s)", group->n,
+               shard_traits[shard_kind_idx(kind)].cut, group->names.data,
+               group->n > NAMES_SHOWN ? " .." : "");
+    if (changed)
+        buf_printf(out, ", %s",
+                   shard_is_replica(kind) ? "the dense optimizer"
+                                          : "a state per piece");
 }
 
 /* Prints a line with the tables whose training is changed, or with the other
- * cut or replicated tables, and what this gains. */
+ * cut or replicated tables, and the GPU work without these cuts. */
 static void print_cuts(const struct report *report, bool changed,
                        struct buf *out)
 {
@@ -192,15 +249,15 @@ static void print_cuts(const struct report *report, bool changed,
         for (size_t g = 0; g < N_GROUPS; g++) {
             if (!groups[g].n)
                 continue;
-            buf_printf(out, "%s%zu %s (%s%s)", any ? ", " : "", groups[g].n,
-                       shard_traits[shard_kind_idx(group_kinds[g])].cut,
-                       groups[g].names.data,
-                       groups[g].n > NAMES_SHOWN ? " .." : "");
+            buf_printf(out, "%s", any ? ", " : "");
+            print_group(&groups[g], group_kinds[g], changed, out);
             any = true;
         }
         for (size_t i = 0; i < options->n_alternatives; i++)
             if (options->alternatives[i].keeps_training == changed)
                 print_gain(&options->alternatives[i], out);
+        if (changed)
+            print_safe_kinds(&report->plan->problem, out);
         buf_printf(out, "\n");
     }
     for (size_t g = 0; g < N_GROUPS; g++)
@@ -219,12 +276,17 @@ static void print_memory(const struct report *report, struct buf *out)
         changes =
             changes || shard_changes_training(&plan->problem, &plan->shards[i]);
     }
-    buf_printf(out, "fits: GPU %u is fullest, %.3g of %.3g GiB (%.0f %%); ", r,
+    buf_printf(out, "fits: fullest GPU %u, %.3g of %.3g GiB", r,
                (double)plan->devices[r].memory.total / 0x1p30,
-               (double)cluster->memory_bytes[r] / 0x1p30,
-               100 * plan_used_frac(plan, r));
-    buf_printf(out, "%straining %s\n", is_whole ? "all whole, " : "",
-               changes ? "changes" : "unchanged");
+               (double)cluster->memory_bytes[r] / 0x1p30);
+    if (cluster->reserve_bytes[r])
+        buf_printf(out, " (%.3g reserve)",
+                   (double)cluster->reserve_bytes[r] / 0x1p30);
+    if (is_whole)
+        buf_printf(out, "; no cut, training unchanged");
+    else if (!changes)
+        buf_printf(out, "; training unchanged");
+    buf_printf(out, "\n");
 }
 
 /* --- the GPUs --- */
@@ -269,17 +331,14 @@ static void print_tables(const struct report *report, uint32_t gpu, size_t room,
     mem_free(pieces);
 }
 
-/* Returns the time that a GPU works in a step: all its phases. */
+/* Returns the time that the tables of a GPU take in a step. */
 static double busy_ms(const struct report *report, uint32_t gpu)
 {
     const struct device_cost *cost = &report->devices[gpu].cost;
-    double ms = 0;
 
-    if (!plan_has_parts(report->plan))
-        return cost->compute_ms + cost->bwd_comm_ms + cost->fwd_comm_ms;
-    for (unsigned p = 0; p < N_STEP_PARTS; p++)
-        ms += cost->parts_ms[p];
-    return ms;
+    return plan_has_parts(report->plan)
+               ? cost->alone_ms
+               : cost->compute_ms + cost->bwd_comm_ms + cost->fwd_comm_ms;
 }
 
 /* Rows of GPUs: one for each GPU, or for each group of about equally busy
@@ -305,19 +364,26 @@ static void print_row(const struct rows *rows, size_t begin, struct buf *out)
 {
     const struct report *report = rows->report;
     const uint32_t gpu = rows->order[begin].idx;
+    const size_t end = row_end(rows, begin);
     const double ms = busy_ms(report, gpu);
+    double bytes = 0;
     const long n_bar =
         rows->most_ms > 0 ? lround(BAR_WIDTH * ms / rows->most_ms) : 0;
     struct buf line = {0};
 
     buf_printf(&line, "GPU ");
-    print_numbers(rows->order + begin, row_end(rows, begin) - begin, &line);
+    for (size_t i = begin; i < end; i++)
+        bytes =
+            fmax(bytes,
+                 (double)report->devices[rows->order[i].idx].cost.memory.total);
+    print_numbers(rows->order + begin, end - begin, &line);
     while (line.len < strlen("GPU ") + rows->width + 1)
         buf_printf(&line, " ");
     for (long b = 0; b < BAR_WIDTH; b++)
         buf_printf(&line, "%c", b < n_bar ? '#' : ' ');
-    buf_printf(&line, " %6.2f ms %4.0f GiB ", ms,
-               (double)report->devices[gpu].cost.memory.total / 0x1p30);
+    buf_printf(&line, " %6.2f ms %4.0f GiB ", ms, bytes / 0x1p30);
+    if (end - begin > 1)
+        buf_printf(&line, " GPU %u:", gpu);
     buf_add(out, line.data, line.len);
     if (report->options.n_columns > line.len)
         print_tables(report, gpu, report->options.n_columns - line.len, out);
@@ -325,8 +391,8 @@ static void print_row(const struct rows *rows, size_t begin, struct buf *out)
     buf_release(&line);
 }
 
-/* Prints at most n_rows rows of GPUs. The figures and tables of a group are
- * those of its busiest GPU. */
+/* Prints at most n_rows rows of GPUs. A group shows its longest time, its
+ * largest memory, and the tables of its busiest GPU. */
 static void print_gpus(const struct report *report, size_t n_rows,
                        struct buf *out)
 {
@@ -377,11 +443,11 @@ static void print_assumed(const struct report *report, struct buf *out)
     if (n_assumed)
         buf_printf(&list, ", skew Zipf %g", DEFAULT_ZIPF_ALPHA);
     if (report->options.is_default_batch)
-        buf_printf(&list, ", batch %" PRIu64, problem->batch);
+        buf_printf(&list, ", global batch %" PRIu64, problem->batch);
     if (plan->cost.host == HOST_ASSUMED && !problem->job.asks_host)
         buf_printf(&list, ", host %.3g ms", plan_host(plan).ms);
     if (!job_knows_dense(&plan->problem.job) && plan_has_parts(plan))
-        buf_printf(&list, ", no dense part");
+        buf_printf(&list, ", no dense");
     if (plan->cost.n_outside)
         buf_printf(&list, ", %zu inputs beyond the model's range",
                    plan->cost.n_outside);
@@ -402,8 +468,8 @@ static void print_next(const struct report *report, struct buf *out)
                    plan->stopped);
     if (path)
         buf_printf(out,
-                   "wrote %s; next: neuroshard emit %s --format torchrec "
-                   "(--details)\n",
+                   "wrote %s; next: neuroshard emit %s --format torchrec, or "
+                   "--details\n",
                    path, path);
     else
         buf_printf(

@@ -12,13 +12,15 @@
  * 80 columns:
  *
  *   - step time and samples a second
- *   - the bottleneck of the step, and GPU work
+ *   - GPU work and host time, and which of them the step waits for
  *   - the gain over other planners
  *   - memory, and whether training is unchanged
- *   - cut and replicated tables, those that change training apart, and their
- *     gain
- *   - a line for each GPU, or for each group of about equally busy GPUs: its
- *     busy time, memory and most expensive tables
+ *   - cut and replicated tables, those that change training apart, and the GPU
+ *     work without these cuts
+ *   - a line for each GPU, or for each group of about equally busy GPUs: the
+ *     time that its tables take alone, its memory and most expensive tables. A
+ *     group shows its longest time, its largest memory, and the tables of its
+ *     busiest GPU.
  *   - the assumptions, and the next command
  *
  * A table that is cut into n pieces is named NAME/n, a replicated one NAME*.

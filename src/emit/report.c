@@ -96,7 +96,7 @@ static void print_rivals(const struct report *report, struct buf *out)
                                                   : "no step to compare");
             continue;
         }
-        buf_printf(out, "%.3f ms, %.1f %%", rival->priced.total_ms,
+        buf_printf(out, "%.3f ms, %.1f %%", rival->step.priced.total_ms,
                    100 * fabs(more));
         if (!isnan(rival->gain_error_frac))
             buf_printf(out, " +-%.0f %%", 100 * rival->gain_error_frac);

@@ -15,13 +15,19 @@
  * replicated and the dense part takes no time, then the step of `sdd` is the
  * same as before it modelled these effects: the slowest lookups, forward and
  * backward, and two exchanges. Tested on all shipped lists: whole, cut by
- * columns and cut by rows. */
+ * columns and cut by rows.
+ *
+ * The time of a device alone (alone_ms) is between the time of its lookups and
+ * the time of the whole step. */
 
 #define GIB (UINT64_C(1) << 30)
 
 struct tally {
     unsigned n, n_hidden;
-    double worst; /* relative error of the hidden ones */
+    double worst;     /* relative error of the hidden ones */
+    unsigned n_alone; /* devices alone */
+    unsigned n_short; /* devices alone, shorter than their lookups */
+    unsigned n_long;  /* devices alone, longer than the step */
 };
 
 /* Places a third of the tables whole, a third in two halves and a third in row
@@ -75,6 +81,13 @@ static void look(const struct plan *plan, struct tally *tally)
         compute_ms = fmax(compute_ms, plan->devices[r].compute_ms);
         for (unsigned p = 0; p < N_STEP_PARTS; p++)
             most[p] = fmax(most[p], plan->devices[r].parts_ms[p]);
+    }
+    for (uint32_t r = 0; r < n_devices; r++) {
+        const struct device_cost *device = &plan->devices[r];
+
+        tally->n_alone++;
+        tally->n_short += !(device->alone_ms >= device->compute_ms - 1e-9);
+        tally->n_long += !(device->alone_ms <= plan->total_ms + 1e-9);
     }
     for (unsigned p = 0; p < N_STEP_PARTS; p++)
         in_turn += most[p];
@@ -143,6 +156,9 @@ int main(void)
         ok(tally.n_hidden >= tally.n / 2,
            "%s: the input of most steps is hidden", costs[c]);
         is_near(tally.worst, 0, 1e-9, "their times are unchanged");
+        ok(tally.n_alone && !tally.n_short,
+           "no device alone is shorter than its lookups");
+        is_i64(tally.n_long, 0, "no device alone is longer than the step");
     }
     globfree(&lists);
     return tap_done();

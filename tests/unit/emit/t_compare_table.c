@@ -72,7 +72,7 @@ static void test_means(void)
             tasks[t].entries = entries[t];
             for (size_t p = 0; p < test->n_planners; p++) {
                 entries[t][p].valid = test->total_ms[t][p] > 0;
-                entries[t][p].priced.total_ms = test->total_ms[t][p];
+                entries[t][p].step.priced.total_ms = test->total_ms[t][p];
                 entries[t][p].search_ms = 1;
             }
         }
@@ -259,7 +259,7 @@ static void test_outside(void)
         {.planner = "other", .valid = true, .parts_ms = {NAN}},
         {.planner = "ours",
          .valid = true,
-         .priced.total_ms = 2,
+         .step.priced.total_ms = 2,
          .parts_ms = {NAN},
          .cost = {.outside = outside, .n_outside = 1}}};
     struct compare_task task = {"first", entries};
@@ -387,20 +387,21 @@ static void test_gains(void)
     for (size_t i = 0; i < sizeof gains / sizeof *gains; i++) {
         struct compare_entry entries[] = {
             {.valid = true,
-             .priced = {.lookup_ms = gains[i].lookup_ms,
-                        .exchange_ms = gains[i].exchange_ms,
-                        .total_ms = gains[i].lookup_ms + gains[i].exchange_ms}},
+             .step.priced = {.lookup_ms = gains[i].lookup_ms,
+                             .exchange_ms = gains[i].exchange_ms,
+                             .total_ms =
+                                 gains[i].lookup_ms + gains[i].exchange_ms}},
             {.valid = true,
-             .priced = {.lookup_ms = 3, .exchange_ms = 1, .total_ms = 4}}};
+             .step.priced = {.lookup_ms = 3, .exchange_ms = 1, .total_ms = 4}}};
         struct compare_task task = {.entries = entries};
         struct compare_mean means[2];
         struct comparison comparison = {
             .tasks = &task, .n_tasks = 1, .n_planners = 2, .means = means};
 
         for (int p = 0; p < 2; p++) {
-            entries[p].priced.lookup_error.frac =
+            entries[p].step.priced.lookup_error.frac =
                 gains[i].ratio_frac / RATIO_ERROR_SHARE;
-            entries[p].priced.exchange_error.frac = gains[i].exchange_frac;
+            entries[p].step.priced.exchange_error.frac = gains[i].exchange_frac;
         }
         compare_means(&comparison);
         ok(is_same(entries[0].gain_error_frac, gains[i].error_frac) &&
@@ -416,9 +417,10 @@ static void test_gains(void)
 static void test_valid(void)
 {
     for (int i = 0; i < 4; i++) {
-        struct compare_entry ours = {.valid = i / 2, .priced.total_ms = 4},
-                             entry = {.valid = i % 2,
-                                      .priced = {.total_ms = 5,
+        struct compare_entry ours = {.valid = i / 2, .step.priced.total_ms = 4},
+                             entry = {
+                                 .valid = i % 2,
+                                 .step.priced = {.total_ms = 5,
                                                  .lookup_ms = 5,
                                                  .lookup_error.frac = 0.01}};
 
@@ -446,8 +448,8 @@ static void test_fill(void)
     plan.exposed_ms[STEP_FORWARD] = 5;
     plan.exposed_ms[STEP_OUTPUT] = 3;
     compare_fill(&entry, &plan);
-    is_near(entry.priced.lookup_ms, 5, 1e-12, "look-ups");
-    is_near(entry.priced.exchange_ms, 3, 1e-12,
+    is_near(entry.step.priced.lookup_ms, 5, 1e-12, "look-ups");
+    is_near(entry.step.priced.exchange_ms, 3, 1e-12,
             "and exchanges, as the step has them");
     is_near(entry.max_over_mean, 6 / 5.5, 1e-12, "the busiest over the mean");
     ok(entry.compute_ms == 5 && entry.bwd_comm_ms == 1 &&

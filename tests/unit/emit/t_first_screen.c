@@ -40,6 +40,7 @@ static struct plan make_plan(uint32_t n_gpus)
         struct device_cost *device = &plan.devices[r];
 
         device->compute_ms = device->total_ms = 1 + 0.1 * r;
+        device->alone_ms = device->compute_ms;
         device->parts_ms[STEP_FORWARD] = device->compute_ms;
     }
     plan.total_ms = 1 + 0.1 * (n_gpus - 1);
@@ -63,16 +64,20 @@ static size_t count_lines(const char *text)
 static void test_whole(void)
 {
     const struct report_alternative alternatives[] = {
-        {"changes of training", 1.2, true, false},
-        {"row cuts", 1.5, false, false},
-        {"replicas", 1.1, false, true}};
-    const struct compare_entry rivals[] = {
-        {.planner = "A's planner",
-         .ratio = 1.3,
-         .step_ratio = 1.1,
-         .gain_error_frac = 0.07,
-         .is_significant = true},
-        {.planner = "B's", .ratio = 1.01, .gain_error_frac = NAN}};
+        {"changes of training", 1.2, 0.05, true, false},
+        {"row cuts", 1.5, NAN, false, false},
+        {"replicas", 1.1, 0.05, false, true}};
+    const struct compare_entry rivals[] = {{.planner = "A's planner",
+                                            .ratio = 1.3,
+                                            .step_ratio = 1.1,
+                                            .gain_error_frac = 0.07,
+                                            .step_error_frac = 0.03,
+                                            .step.host_ms = 3.09,
+                                            .is_significant = true},
+                                           {.planner = "B's",
+                                            .ratio = 1.01,
+                                            .gain_error_frac = NAN,
+                                            .step.host_ms = 2.59}};
     const struct report_options options = {.is_default_batch = true,
                                            .path = "p.json",
                                            .alternatives = alternatives,
@@ -85,23 +90,24 @@ static void test_whole(void)
     plan.problem.cluster.is_default_gpu = true;
     is_str(
         screen_of(&plan, &options),
-        "5 tables on 3 x H100 (default GPU): 2.85 ms, 2.24 to 3.56; <= 23.0M "
-        "samples/s\n"
-        "tables' part of a step; waits for the host, 2.59 ms; GPU work 1.20 "
-        "ms +-10 %\n"
-        "1.10x faster than A's planner; GPU work 1.30x +-7 %\n"
+        "5 tables on 3 x H100: 2.85 ms, 2.24 to 3.56; <= 23.0M samples/s\n"
+        "tables' part: GPU work 1.20 ms +-10 % partly beside host 2.59 ms; "
+        "waits for host\n"
+        "1.10x +-3 % faster than A's planner; GPU work 1.30x +-5 %, host 3.09 "
+        "ms\n"
         "ties B's; GPU work 1.01x\n"
-        "fits: GPU 0 is fullest, 0.133 of 80 GiB (0 %); training changes\n"
-        "training changes: 1 by columns (wide); changes of training gain "
-        "1.20x\n"
-        "cut: 1 by rows (rows); row cuts gain 1.50x\n"
+        "fits: fullest GPU 0, 0.133 of 80 GiB\n"
+        "training changes: 1 by columns (wide), a state per piece; without: "
+        "1.20x +-4 %\n"
+        "    the GPU work; --shard table,row,replicate keeps training\n"
+        "cut: 1 by rows (rows); without row cuts: 1.50x the GPU work\n"
         "GPU 0 #############     1.00 ms    0 GiB  wide/2 rows/3 own0\n"
         "GPU 1 ##############    1.10 ms    0 GiB  wide/2 rows/3 own1\n"
         "GPU 2 ###############   1.20 ms    0 GiB  rows/3 own2\n"
-        "assumed: GPU h100, skew Zipf 1.05, batch 65536, host 2.59 ms, no "
-        "dense part\n"
-        "wrote p.json; next: neuroshard emit p.json --format torchrec "
-        "(--details)\n",
+        "assumed: GPU h100, skew Zipf 1.05, global batch 65536, host 2.59 ms, "
+        "no dense\n"
+        "wrote p.json; next: neuroshard emit p.json --format torchrec, or "
+        "--details\n",
         "all lines");
 }
 
@@ -124,6 +130,36 @@ static void test_sizes(void)
     is_i64((int64_t)n_lost, 0, "a row has the first GPU");
 }
 
+/* A group of GPUs has its largest memory, and names the GPU of its tables. */
+static void test_groups(void)
+{
+    struct plan plan = make_plan(16);
+    const char *text;
+
+    for (uint32_t r = 0; r < 16; r++)
+        plan.devices[r].alone_ms = r < 8 ? 1 : 2;
+    plan.devices[11].memory.total = 7ull << 30;
+    text = screen_of(&plan, &(struct report_options){0});
+    is_in(text, "\nGPU 8-15 ###############   2.00 ms    7 GiB  GPU 8: ");
+    is_in(text, "\nfits: fullest GPU 11, 7 of 80 GiB\n");
+}
+
+/* Without a change of training the screen says so. If no table is cut either,
+ * it says that, too. */
+static void test_unchanged(void)
+{
+    struct plan plan = make_plan(2);
+
+    for (size_t t = 0; t < plan.problem.n_tables; t++)
+        plan.problem.tables[t].optimizer = OPTIMIZER_ADAM;
+    is_in(screen_of(&plan, &(struct report_options){0}),
+          " of 80 GiB; training unchanged\n"
+          "cut: 1 by rows (rows), 1 by columns (wide)\n");
+    plan.n_shards = 2;
+    is_in(screen_of(&plan, &(struct report_options){0}),
+          " of 80 GiB; no cut, training unchanged\nGPU 0");
+}
+
 /* With a dense part, samples a second are no bound. A cut short search and GPUs
  * that take longer than the host are named. */
 static void test_cases(void)
@@ -135,8 +171,8 @@ static void test_cases(void)
     plan.stopped = "time";
     plan.cost.host = HOST_NONE;
     text = screen_of(&plan, &(struct report_options){0});
-    is_in(text, "; 59.6M samples/s\nwith the dense part; waits for forward on "
-                "GPU 1; GPU work 1.10 ms");
+    is_in(text, "; 59.6M samples/s\nwith the dense part: GPU work 1.10 ms "
+                "+-10 % (dense 1.00); waits for forward on\n    GPU 1\n");
     is_in(text, "\nthe search was cut short (time)");
     is_in(text, "\nnext: -o plan.json keeps the plan");
 }
@@ -145,6 +181,8 @@ int main(void)
 {
     test_whole();
     test_sizes();
+    test_groups();
+    test_unchanged();
     test_cases();
     arena_release(&arena);
     return tap_done();

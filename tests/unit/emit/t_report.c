@@ -423,15 +423,17 @@ static void test_rivals(void)
 {
     struct compare_entry rivals[] = {
         {.planner = "A's planner",
-         .priced.total_ms = 104.74,
+         .step.priced.total_ms = 104.74,
          .gain_error_frac = 0.186},
-        {.planner = "B's", .priced.total_ms = 47.133, .gain_error_frac = NAN},
-        {.planner = "C's", .priced.total_ms = NAN}};
+        {.planner = "B's",
+         .step.priced.total_ms = 47.133,
+         .gain_error_frac = NAN},
+        {.planner = "C's", .step.priced.total_ms = NAN}};
     const struct report_options options = {.rivals = rivals, .n_rivals = 3};
     struct plan plan = mixed_plan();
 
     for (size_t i = 0; i < 3; i++)
-        rivals[i].ratio = rivals[i].priced.total_ms / plan.total_ms;
+        rivals[i].ratio = rivals[i].step.priced.total_ms / plan.total_ms;
     is_in(report_in(&plan, &options),
           "\nrivals  A's planner: 104.740 ms, 100.0 % +-19 % more\n"
           "        B's: 47.133 ms, 10.0 % less\n"

@@ -40,7 +40,8 @@ static void check_training(struct tally *tally, const struct plan *plan,
         if (!one->keeps_training)
             continue;
         tally->n_tried++;
-        tally->n_needless += one->total_ms <= most_ms && count_changed(plan);
+        tally->n_needless +=
+            one->priced.total_ms <= most_ms && count_changed(plan);
         tally->n_kept += !one->is_chosen && count_changed(plan);
         tally->n_given_up += one->is_chosen && !count_changed(plan);
     }
