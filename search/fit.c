@@ -47,6 +47,7 @@
 #define OUT_FIRST 4 /* one in 4 items that fit is at first left out */
 #define RUN 200000  /* work limit of each of the first N_ALIKE runs */
 #define N_ALIKE 8   /* number of runs before the work limit doubles */
+#define N_LARGE 4   /* sets of large items that are tried alone */
 #define MEMO_BITS 16
 #define SEED 5
 #define NO_BIN UINT32_MAX
@@ -153,6 +154,33 @@ static enum bins_answer search(struct bins *bins, uint64_t max_work)
     return BINS_GAVE_UP;
 }
 
+/* Returns true if a short search proves that the largest items alone do not
+ * fit. The whole search takes much longer to prove that, because it tries all
+ * sets of small items beside them. The items are first those above half of the
+ * largest bin, then those above a quarter, and so on. */
+static bool are_too_large(struct bins *bins)
+{
+    const uint32_t n = bins->n;
+    bool is_none = false;
+
+    bins->n = 0;
+    for (unsigned i = 1; i <= N_LARGE && !is_none && bins->n < n; i++) {
+        const uint64_t above = bins->rooms[bins->n_bins - 1] >> i;
+        const uint32_t n_before = bins->n;
+
+        while (bins->n < n && bins->sizes[bins->n] > above)
+            bins->n++;
+        if (bins->n == n_before)
+            continue;
+        bins->work = 0;
+        is_none = search(bins, RUN) == BINS_NONE;
+        memset(bins->memo, 0, sizeof(bins->memo));
+    }
+    bins->n = n;
+    bins->work = 0;
+    return is_none;
+}
+
 /* Returns the indices of the sizes in ascending order if `sign` is 1, or in
  * descending order if it is -1. */
 static const struct ranked *rank(const uint64_t *sizes, uint32_t n, double sign,
@@ -204,7 +232,7 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
     for (uint32_t b = 0; b < n_bins; b++)
         bins->rooms[b] = min_u64(rooms[order[b].idx], all);
     rng_init(&bins->rng, SEED, n);
-    answer = search(bins, max_work);
+    answer = n_bins && are_too_large(bins) ? BINS_NONE : search(bins, max_work);
     for (uint32_t i = 0; i < n && answer == BINS_PACKED; i++)
         bin_of[items[i].idx] = order[bins->bin_of[i]].idx;
     arena_release(&arena);

@@ -152,6 +152,60 @@ static void check_large(void)
        n_packed, n_wrong);
 }
 
+/* Four bins of 1000, and large items of which some two must share a bin. Little
+ * work proves that they do not fit, whatever small items are beside them: they
+ * are more than half, a third, a fifth and a ninth of a bin. They fit if two of
+ * the bins are larger and one of the items is smaller. */
+static void check_beside_small(void)
+{
+    static const uint32_t large[] = {501, 334, 201, 112};
+
+    for (unsigned i = 0; i < 4; i++) {
+        const uint32_t n_large = 4 * (1000 / large[i]) + 1;
+        struct packing packing = {.n = n_large + 40, .n_bins = 4};
+        enum bins_answer answer;
+
+        for (uint32_t k = 0; k < packing.n; k++)
+            packing.sizes[k] = k < 40 ? 1 + k % 9 : large[i] + k % 3;
+        for (uint32_t b = 0; b < packing.n_bins; b++)
+            packing.rooms[b] = 1000;
+        answer = bins_pack(packing.bin_of, packing.sizes, packing.n,
+                           packing.rooms, packing.n_bins, 100);
+        ok(answer == BINS_NONE, "%u items of %u beside small ones: %d", n_large,
+           large[i], (int)answer);
+        packing.sizes[40] = 5;
+        packing.rooms[0] = packing.rooms[1] = 1300;
+        ok(ask(&packing) == BINS_PACKED && is_packed(&packing),
+           "they fit into larger bins");
+    }
+}
+
+/* Items of which four fill each bin to the last byte. Short searches give up
+ * on them, which proves nothing. */
+static void check_even(void)
+{
+    struct packing packing = {.n = 48, .n_bins = 12};
+    unsigned n_none = 0, n_gave_up = 0;
+    struct rng rng;
+
+    rng_init(&rng, 4, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        enum bins_answer answer;
+
+        memset(packing.rooms, 0, sizeof(packing.rooms));
+        for (uint32_t k = 0; k < packing.n; k++) {
+            packing.sizes[k] = (1 << 29) + rng_below(&rng, 1 << 29);
+            packing.rooms[k % packing.n_bins] += packing.sizes[k];
+        }
+        answer = bins_pack(packing.bin_of, packing.sizes, packing.n,
+                           packing.rooms, packing.n_bins, 1000);
+        n_none += answer == BINS_NONE;
+        n_gave_up += answer == BINS_GAVE_UP;
+    }
+    ok(!n_none && n_gave_up, "even ones: %u of 10 given up, %u none", n_gave_up,
+       n_none);
+}
+
 static void check_odd(void)
 {
     struct packing packing = {.n = 3, .n_bins = 2};
@@ -324,6 +378,8 @@ int main(void)
     check_small();
     check_full();
     check_large();
+    check_beside_small();
+    check_even();
     check_odd();
     return tap_done();
 }
