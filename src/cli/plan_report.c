@@ -82,7 +82,7 @@ static size_t list_alternatives(struct report_alternative *list,
         list[i] = (struct report_alternative){
             .without = advice->list[i].without,
             .ratio = advice->list[i].priced.total_ms / plan->total_ms,
-            .error_frac = priced_ratio_error(&advice->list[i].priced, &ours),
+            .error = priced_ratio_error(&advice->list[i].priced, &ours),
             .keeps_training = advice->list[i].keeps_training,
             .is_chosen = advice->list[i].is_chosen};
     return advice->n;

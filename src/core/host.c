@@ -139,8 +139,6 @@ double step_ratio_error(const struct step_parts *one,
     const double share = work_share(one), our_share = work_share(ours);
     const double work_ms = one->priced.total_ms;
     const double our_work_ms = ours->priced.total_ms;
-    const double ratio = step_with_host_ms(work_ms, one->host_ms) /
-                         step_with_host_ms(our_work_ms, ours->host_ms);
     const double host =
         (share - our_share) * fmax(one->host_error_frac, ours->host_error_frac);
     double work = NAN;
@@ -151,5 +149,5 @@ double step_ratio_error(const struct step_parts *one,
                (work_ms / our_work_ms);
     else if (one->error_frac > 0 && ours->error_frac > 0)
         work = hypot(share * one->error_frac, our_share * ours->error_frac);
-    return ratio * hypot(work, host);
+    return hypot(work, host);
 }

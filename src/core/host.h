@@ -73,12 +73,12 @@ struct step_parts {
  * plan. */
 struct step_parts plan_step_parts(const struct plan *plan);
 /*
- * Returns the error of the ratio of one's step to ours's step, whichever models
- * priced them; NAN if unknown. The ratio r is within r +- error. A step is the
- * root of the sum of the squares of GPU work and host time, so the share of a
- * relative error that counts is that part's square over the step's.
+ * Returns the relative error of the ratio of two steps, whichever models priced
+ * them; NAN if unknown. A step is the root of the sum of the squares of GPU
+ * work and host time, so the share of an error that counts is that part's
+ * square over the step's.
  *
- * Relative errors of the GPU work are those of priced_ratio_error for one cost
+ * Errors of the GPU work are those of priced_ratio_error for one cost
  * model, and independent for two. The host's time is that of one program,
  * whatever the GPU, so only the difference of the two shares counts.
  */

@@ -35,9 +35,9 @@ struct compare_entry {
      * solved the task */
     double ratio, step_ratio;
     struct cost_source cost;
-    /* Errors of `ratio` and `step_ratio`: `ratio` is within +- gain_error_frac.
-     * NAN if unknown. is_significant: `ratio` differs from 1 by more than its
-     * error. */
+    /* Error of `ratio`, which is within ratio +- gain_error_frac, and relative
+     * error of `step_ratio`; NAN if unknown. is_significant: `ratio` differs
+     * from 1 by more than its error. */
     double gain_error_frac, step_error_frac;
     bool is_significant;
 };

@@ -85,14 +85,12 @@ static void print_waits(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
-/* Prints a ratio, or its inverse if `inverts`. Prints its error, if that is
- * known, relative to the ratio. */
-static void print_ratio(double ratio, double error, bool inverts,
-                        struct buf *out)
+/* Prints a ratio with its relative error, if that is known. */
+static void print_ratio(double ratio, double error_frac, struct buf *out)
 {
-    buf_printf(out, "%.2fx", inverts ? 1 / ratio : ratio);
-    if (!isnan(error))
-        buf_printf(out, " +-%.0f %%", 100 * error / ratio);
+    buf_printf(out, "%.2fx", ratio);
+    if (!isnan(error_frac))
+        buf_printf(out, " +-%.0f %%", 100 * error_frac);
 }
 
 /* Prints "1.06x faster than A" or "ties A", by the step, and GPU work apart.
@@ -102,6 +100,7 @@ static void print_rival(const struct compare_entry *rival, double host_ms,
 {
     const bool has_host = host_ms > 0;
     const double ratio = has_host ? rival->step_ratio : rival->ratio;
+    const double work_error_frac = rival->gain_error_frac / rival->ratio;
 
     if (!isfinite(rival->ratio)) {
         buf_printf(out, "%s: no plan to compare\n", rival->planner);
@@ -110,15 +109,14 @@ static void print_rival(const struct compare_entry *rival, double host_ms,
     if (!rival->is_significant) {
         buf_printf(out, "ties %s", rival->planner);
     } else {
-        print_ratio(ratio,
-                    has_host ? rival->step_error_frac : rival->gain_error_frac,
-                    ratio < 1, out);
+        print_ratio(ratio < 1 ? 1 / ratio : ratio,
+                    has_host ? rival->step_error_frac : work_error_frac, out);
         buf_printf(out, " %s than %s", ratio < 1 ? "slower" : "faster",
                    rival->planner);
     }
     if (has_host || !rival->is_significant) {
         buf_printf(out, "; GPU work ");
-        print_ratio(rival->ratio, rival->gain_error_frac, false, out);
+        print_ratio(rival->ratio, work_error_frac, out);
     }
     if (has_host && fabs(rival->step.host_ms - host_ms) >= 0.005)
         buf_printf(out, ", host %.2f ms", rival->step.host_ms);
@@ -200,7 +198,8 @@ static void print_gain(const struct report_alternative *alternative,
         return;
     }
     buf_printf(out, "; without%s%s: ", *without ? " " : "", without);
-    print_ratio(alternative->ratio, alternative->error_frac, false, out);
+    print_ratio(alternative->ratio, alternative->error / alternative->ratio,
+                out);
     buf_printf(out, " the GPU work");
 }
 
