@@ -77,12 +77,14 @@ static size_t list_alternatives(struct report_alternative *list,
                                 const struct plan *plan)
 {
     const struct priced_parts ours = plan_priced_parts(plan);
+    const double host_ms = plan_host(plan).ms, step_ms = plan_step(plan).ms;
 
     for (size_t i = 0; i < advice->n; i++)
         list[i] = (struct report_alternative){
             .without = advice->list[i].without,
             .ratio = advice->list[i].priced.total_ms / plan->total_ms,
             .error = priced_ratio_error(&advice->list[i].priced, &ours),
+            .step_ratio = host_ms > 0 ? advice->list[i].step_ms / step_ms : NAN,
             .keeps_training = advice->list[i].keeps_training,
             .is_chosen = advice->list[i].is_chosen};
     return advice->n;

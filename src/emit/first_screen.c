@@ -79,22 +79,28 @@ static void print_waits(const struct report *report, struct buf *out)
     }
     if (host_ms > 0)
         buf_printf(out, ", host %.2f ms", host_ms);
-    buf_printf(out, "; waits for %s", bottleneck->phase);
+    buf_printf(out, "; waits for %s%s", bottleneck->phase,
+               text_which("input|output|gradient", bottleneck->phase) < 0
+                   ? ""
+                   : " exchange");
     if (report->n_devices > 1)
         buf_printf(out, " on GPU %u", bottleneck->gpu);
     buf_printf(out, "\n");
 }
 
-/* Prints a ratio with its relative error, if that is known. */
+/* Prints a ratio with its relative error, if that is known. If both the
+ * error and the distance to 1 are below 5 %, they have a further decimal. */
 static void print_ratio(double ratio, double error_frac, struct buf *out)
 {
-    buf_printf(out, "%.2fx", ratio);
+    const int n_more = fabs(ratio - 1) < 0.0495 && error_frac < 0.05;
+
+    buf_printf(out, "%.*fx", 2 + n_more, ratio);
     if (!isnan(error_frac))
-        buf_printf(out, " +-%.0f %%", 100 * error_frac);
+        buf_printf(out, " +-%.*f %%", n_more, 100 * error_frac);
 }
 
-/* Prints "1.06x faster than A" or "ties A", by the step, and GPU work apart.
- * Names the host's time of the rival if it differs from ours. */
+/* Prints "1.06x faster than A" or "ties A", by the step. Then the rival's GPU
+ * work as a multiple of ours, and its host time if that differs from ours. */
 static void print_rival(const struct compare_entry *rival, double host_ms,
                         struct buf *out)
 {
@@ -115,8 +121,9 @@ static void print_rival(const struct compare_entry *rival, double host_ms,
                    rival->planner);
     }
     if (has_host || !rival->is_significant) {
-        buf_printf(out, "; GPU work ");
+        buf_printf(out, ": ");
         print_ratio(rival->ratio, work_error_frac, out);
+        buf_printf(out, " GPU work");
     }
     if (has_host && fabs(rival->step.host_ms - host_ms) >= 0.005)
         buf_printf(out, ", host %.2f ms", rival->step.host_ms);
@@ -184,7 +191,8 @@ static size_t find_groups(struct cut_group groups[N_GROUPS],
     return n;
 }
 
-/* Prints the GPU work of an alternative as a multiple of the plan's. */
+/* Prints the step and the GPU work of an alternative as multiples of the
+ * plan's. */
 static void print_gain(const struct report_alternative *alternative,
                        struct buf *out)
 {
@@ -198,9 +206,11 @@ static void print_gain(const struct report_alternative *alternative,
         return;
     }
     buf_printf(out, "; without%s%s: ", *without ? " " : "", without);
+    if (isfinite(alternative->step_ratio))
+        buf_printf(out, "%.2fx step, ", alternative->step_ratio);
     print_ratio(alternative->ratio, alternative->error / alternative->ratio,
                 out);
-    buf_printf(out, " the GPU work");
+    buf_printf(out, " GPU work");
 }
 
 /* Prints the value of --shard that allows only the kinds that change the

@@ -15,6 +15,7 @@ struct report_alternative {
     const char *without; /* such as "row cuts" */
     double ratio;        /* its GPU work as a multiple of the plan's */
     double error;        /* the ratio is within +- this; NAN: unknown */
+    double step_ratio;   /* the same of the step; NAN if it equals `ratio` */
     bool keeps_training; /* it does without all changes of training */
     bool is_chosen;      /* the plan does without, too */
 };
