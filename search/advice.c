@@ -5,6 +5,8 @@
 #include "base/interrupt.h"
 #include "core/host.h"
 #include "core/plan_error.h"
+#include "search/gain.h"
+#include "search/wire_choice.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,8 +15,10 @@
  * try. Least number of changes that such a search may try. */
 #define ALTERNATIVE_FRAC 0.2
 #define LEAST_EFFORT 20000
-/* Share of a time limit that the first search gets. */
+/* Shares of a time limit after which the first search ends, and the searches
+ * for alternatives. */
 #define FIRST_FRAC 0.7
+#define ALTERNATIVES_FRAC 0.85
 
 /* Shardings that an alternative does without. */
 struct restriction {
@@ -38,8 +42,7 @@ struct advising {
     double end_ms;                 /* time on clock_ms(), or INFINITY */
     struct plan chosen;
     struct advice *advice;
-    double best_step_ms; /* step of the cheapest plan */
-    double best_host_ms; /* its host */
+    double best_host_ms; /* host time of the cheapest plan */
     struct arena *arena;
 };
 
@@ -119,27 +122,17 @@ static bool is_preferred(const struct advising *advising,
                          const struct plan *plan,
                          const struct restriction *restriction)
 {
-    const struct advice *advice = advising->advice;
-    const struct priced_parts parts = plan_priced_parts(plan);
-    const double best_ms = advice->cheapest.total_ms;
-    const double total_ms = plan->total_ms, step_ms = plan_step(plan).ms;
-    const bool is_dense_known = job_knows_dense(&plan->problem.job);
-    double error = advising->options.simplest_frac;
+    const struct step_parts simple = plan_step_parts(plan);
+    const struct step_parts best = {.priced = advising->advice->cheapest,
+                                    .host_ms = advising->best_host_ms};
+    const double frac = advising->options.simplest_frac;
+    struct gain_rule rule = {.knows_dense = job_knows_dense(&plan->problem.job),
+                             .changes_training = restriction->changes_training};
 
-    if (error == SIMPLEST_BY_ERROR)
-        error = fmax(0, priced_ratio_error(&parts, &advice->cheapest));
-    if (total_ms <= best_ms * (1 + error))
-        return true;
-    if (advising->options.simplest_frac != SIMPLEST_BY_ERROR)
-        return false;
-    if (is_dense_known)
-        return step_ms <=
-               advising->best_step_ms *
-                   (1 + error * pow(best_ms / advising->best_step_ms, 2));
-    if (restriction->changes_training)
-        return fmax(total_ms, plan_host(plan).ms) <=
-               fmax(best_ms, advising->best_host_ms) * (1 + error);
-    return total_ms / best_ms <= advising->best_step_ms / step_ms;
+    if (frac != SIMPLEST_BY_ERROR)
+        return plan->total_ms <= best.priced.total_ms * (1 + frac);
+    rule.error_frac = fmax(0, priced_ratio_error(&simple.priced, &best.priced));
+    return gain_beyond(&simple, &best, &rule) <= 0;
 }
 
 /* Searches a plan under the restriction, and chooses it if it is preferred. If
@@ -220,8 +213,6 @@ static int find_first(struct advising *advising,
     advice->error_frac =
         fmax(0, priced_ratio_error(&advice->cheapest, &advice->cheapest));
     advising->best_host_ms = plan_host(&advising->chosen).ms;
-    advising->best_step_ms =
-        step_with_host_ms(advice->cheapest.total_ms, advising->best_host_ms);
     return 0;
 }
 
@@ -229,13 +220,14 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
                    const struct search_options *options, struct advice *advice,
                    struct arena *arena, struct err *err)
 {
-    const double start_ms = clock_ms();
+    const double start_ms = clock_ms(), limit_ms = options->time_limit_ms;
+    const bool has_limit = limit_ms > 0 && isfinite(limit_ms);
     const struct problem problem = plan->problem;
     struct advising advising = {
         .oracle = oracle,
         .options = *options,
-        .end_ms = options->time_limit_ms > 0 ? start_ms + options->time_limit_ms
-                                             : INFINITY,
+        .end_ms =
+            has_limit ? start_ms + ALTERNATIVES_FRAC * limit_ms : INFINITY,
         .chosen = *plan,
         .advice = advice,
         .arena = arena};
@@ -256,6 +248,9 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
             try_without(&advising, &restrictions[i], err))
             return -1;
     *plan = advising.chosen;
+    if (wire_choose(plan, &problem, oracle, options, &advice->cheapest.total_ms,
+                    has_limit ? start_ms + limit_ms : INFINITY, arena, err))
+        return -1;
     plan->problem = problem;
     plan->bound_ms = first.bound_ms;
     plan->bound_term = first.bound_term;

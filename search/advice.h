@@ -30,6 +30,9 @@
  *
  * If the caller gives options->simplest_frac, it replaces the error, and
  * neither the step nor these rules count.
+ *
+ * If the bandwidth of the wire is an assumption, another plan may replace the
+ * recommended one (search/wire_choice.h).
  */
 
 /* A plan without some shardings that the cheapest plan uses. */

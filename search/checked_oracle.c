@@ -76,6 +76,18 @@ static void checked_terms(const struct oracle *base, const double *sums,
     note(base, terms_ms, n * base->n_terms);
 }
 
+static void checked_exchanges(const struct oracle *base, const double *sums,
+                              size_t n, double *exchanges_ms)
+{
+    asked(base)->ops->exchanges(asked(base), sums, n, exchanges_ms);
+    note(base, exchanges_ms, n * STEP_N_EXCHANGES);
+}
+
+static double checked_total(const struct oracle *base, const double *max_ms)
+{
+    return asked(base)->ops->total(asked(base), max_ms);
+}
+
 void checked_oracle_init(struct checked_oracle *checked,
                          const struct oracle *oracle)
 {
@@ -88,6 +100,8 @@ void checked_oracle_init(struct checked_oracle *checked,
         .bwd = oracle->ops->bwd ? checked_bwd : NULL,
         .fwd = oracle->ops->fwd ? checked_fwd : NULL,
         .terms = oracle->ops->terms ? checked_terms : NULL,
+        .exchanges = oracle->ops->exchanges ? checked_exchanges : NULL,
+        .total = oracle->ops->total ? checked_total : NULL,
     };
     checked->base.ops = &checked->ops;
     checked->is_bad = &checked->noted;

@@ -135,6 +135,23 @@ static int offer_rivals(struct full *full, struct snapshot *next, double end_ms,
     return 0;
 }
 
+/* Offers the given plans, and keeps them as starts. Plans whose shardings are
+ * not in the search space are left out. Returns whether a start was found. */
+static bool offer_given(struct full *full)
+{
+    const struct search_options *options = full->options;
+
+    for (unsigned i = 0; i < options->n_given; i++) {
+        struct snapshot *start = &full->starts[i];
+
+        if (!snapshot_from_plan(start, &full->space, &options->given[i]))
+            start->n = 0;
+        else
+            offer(full, start);
+    }
+    return full->start.n && full->start.excess <= 0;
+}
+
 static int find_start(struct full *full, struct err *err)
 {
     const double end_ms =
@@ -143,6 +160,10 @@ static int find_start(struct full *full, struct err *err)
     struct fit_failure failure;
     int rc;
 
+    if (offer_given(full)) {
+        full->schedule.is_given = true;
+        return checked_oracle_check(&full->checked, err);
+    }
     full->plan->n_evaluations +=
         starts_find(full->starts, &full->space, full->options->pool, end_ms);
     for (unsigned f = 0; f < STARTS_KEPT; f++)

@@ -83,6 +83,9 @@
  * With this factor 311 tables on 8 GPUs of 35 GiB cost 0.5 % less, and 26
  * tables on GPUs of 13 GiB 0.5 % less. */
 #define ADDITIVE_IMBALANCE 10
+/* Number of stages from a plan that was searched already. The first is 1/7 of
+ * the effort, and each is twice as long as the one before. */
+#define GIVEN_STAGES 3
 /* A chain with fewer steps per unit than FEW_STEPS counts as short. A short
  * chain rarely finds shardings that are better than those of the start. */
 #define FEW_STEPS 500
@@ -273,13 +276,18 @@ void schedule_run(struct schedule *schedule, const struct snapshot *start)
     const double first = schedule->space->oracle->is_additive
                              ? ADDITIVE_FIRST_STAGE
                              : FIRST_STAGE;
-    const uint64_t n_steps = (uint64_t)(first * (double)schedule->usual_steps);
+    uint64_t n_steps = (uint64_t)(first * (double)schedule->usual_steps);
+
+    if (schedule->is_given)
+        n_steps = max_u64(
+            min_u64(n_steps, schedule->max_steps / ((1u << GIVEN_STAGES) - 1)),
+            1);
 
     temper_open(&schedule->temper, schedule->space, schedule->pool,
                 schedule->seed, schedule->goes_on, schedule->ctx);
     temper_start(&schedule->temper, start, 1);
     snapshot_copy(&schedule->best, temper_best(&schedule->temper));
-    if (run_starts(schedule, n_steps))
+    if (schedule->is_given || run_starts(schedule, n_steps))
         run_stages(schedule, n_steps);
 }
 

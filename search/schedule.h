@@ -28,6 +28,8 @@ struct schedule {
     void *ctx;
     /* inputs; set by the caller before schedule_run */
     double bound_ms;     /* lower bound on the total; NAN if there is none */
+    bool is_given;       /* the start is a plan that was searched already: it is
+                            not annealed alone, and the stages fit the effort */
     double published_ms; /* total that stages must get below, or INFINITY */
 
     /* Best assignment so far. No chain ended with a better one. Empty before

@@ -47,6 +47,10 @@ struct search_trace {
     size_t n;
 };
 
+/* How the recommended plan depends on a wire of unknown bandwidth
+ * (search/wire_choice.h). */
+enum wire_choice { WIRE_LIMITED, WIRE_ROBUST, WIRE_NOMINAL };
+
 /* Options of all searches. Members marked "full" affect search_full and also
  * search_replan, which runs search_full. beam_width and beam_depth affect
  * search_reference only. */
@@ -82,6 +86,16 @@ struct search_options {
     /* full: total of a cheaper plan of the same tables, or 0. The rise begins
      * there if the cheapest assignment found is not cheaper. */
     double best_ms;
+    /* full: [n_given] plans of the same tables to start from, at most
+     * STARTS_KEPT; none: the search finds its own starting points. With given
+     * plans no other planner is run, and the stages fit the effort. */
+    const struct plan *given;
+    unsigned n_given;
+    /* advised: choice for a wire of unknown bandwidth, and the cost model at
+     * the shares wire_shares[1] and [2] of the assumed bandwidth; NULL if the
+     * bandwidth is known (search/wire_choice.h) */
+    enum wire_choice wire;
+    const struct oracle *slower[N_WIRES - 1];
     struct priced_parts *found; /* full: receives the cheapest assignment found,
                                    before it was simplified; may be NULL */
 };

@@ -149,6 +149,8 @@ bool comm_curves_apply(const struct comm_curves *fit,
         model->rules.form = fit->rules.form;
     if (across)
         model->rules.shares_port = fit->rules.shares_port;
+    model->measured_intra = inside;
+    model->measured_inter = across;
     if (lacking && !inside && !across) {
         model->source =
             arena_printf(arena, "%s (none measured %s)", own, lacking);

@@ -340,6 +340,33 @@ static double sent_ms(const struct comm_oracle *oracle, double bytes)
                   transfer_ms(&oracle->comm.inter, bytes * oracle->far));
 }
 
+/* Fills the phases that are exchanges with the times of one device. */
+static void sent_phases(const struct comm_oracle *oracle, const double *sums,
+                        double phases_ms[N_PHASES])
+{
+    const double *lanes = sums + oracle->base.width - COMM_LANES;
+
+    phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
+    phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
+        sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
+    phases_ms[PHASE_REDUCE] = comm_allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
+}
+
+static void exchanges(const struct oracle *base, const double *sums, size_t n,
+                      double *exchanges_ms)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    for (size_t i = 0; i < n; i++, exchanges_ms += STEP_N_EXCHANGES) {
+        double phases_ms[N_PHASES] = {0}, terms_ms[STEP_MAX_TERMS];
+
+        sent_phases(oracle, sums + i * base->width, phases_ms);
+        step_terms(&oracle->step, phases_ms, terms_ms);
+        for (unsigned e = 0; e < STEP_N_EXCHANGES; e++)
+            exchanges_ms[e] = terms_ms[step_exchanges[e]];
+    }
+}
+
 static void terms(const struct oracle *base, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms)
 {
@@ -349,7 +376,6 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         base->ops->compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
         const double *own = sums + i * base->width;
-        const double *lanes = own + base->width - COMM_LANES;
         double phases_ms[N_PHASES], forward;
 
         if (oracle->device_ms)
@@ -357,11 +383,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         else
             forward = forward_ms(oracle, own, compute_ms[i]);
         own_phases(oracle, own, compute_ms[i], forward, phases_ms);
-        phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
-        phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
-            sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
-        phases_ms[PHASE_REDUCE] =
-            comm_allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
+        sent_phases(oracle, own, phases_ms);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
 }
@@ -416,13 +438,14 @@ static struct wire wire_of(const struct comm_model *model,
 {
     const uint32_t group = comm_group_devices(cluster);
     const bool has_hosts = group < cluster->n_devices;
-    const bool is_given = (group < 2 || cluster->intra_gbps > 0) &&
-                          (!has_hosts || cluster->inter_gbps > 0);
 
     return (struct wire){
         .intra_gbps = group > 1 ? comm_curve_gbps(&model->intra) : 0,
         .inter_gbps = has_hosts ? comm_curve_gbps(&model->inter) : 0,
-        .is_assumed = !model->is_measured && !is_given};
+        .assumes_intra =
+            group > 1 && !model->measured_intra && !(cluster->intra_gbps > 0),
+        .assumes_inter =
+            has_hosts && !model->measured_inter && !(cluster->inter_gbps > 0)};
 }
 
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
@@ -439,10 +462,11 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->ops = *ops;
     oracle->ops.comm = price;
     oracle->ops.phases = phases;
-    oracle->ops.terms =
-        oracle->comm.rules.form == COMM_PORT && !oracle->comm.rules.shares_port
-            ? terms
-            : NULL;
+    if (oracle->comm.rules.form == COMM_PORT &&
+        !oracle->comm.rules.shares_port) {
+        oracle->ops.terms = terms;
+        oracle->ops.exchanges = exchanges;
+    }
     oracle->base.ops = &oracle->ops;
     oracle->base.step = &oracle->step;
     oracle->base.n_terms = step_n_terms(&oracle->step);

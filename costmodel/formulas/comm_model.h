@@ -117,7 +117,8 @@ struct comm_model {
     double forward_base_ms, backward_base_ms;
     double overlap_cost[N_PHASES]; /* member of struct step (core/step.h) */
     enum host_basis host;          /* member of struct cost_source */
-    bool is_measured;              /* the curves come from measured exchanges */
+    /* the curve comes from measured exchanges */
+    bool measured_intra, measured_inter;
     /* Origin of the constants, one phrase for reports. */
     const char *source;
     /* Prediction error of the exchanges. */

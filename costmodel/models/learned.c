@@ -339,10 +339,8 @@ static int choose_constants(struct learned *learned,
     *comm = job_comm(spec, &problem->cluster);
     comm->source = whose;
     if (model->has_comm &&
-        comm_curves_apply(&model->comm, &problem->cluster, arena, comm)) {
+        comm_curves_apply(&model->comm, &problem->cluster, arena, comm))
         comm->error = (struct cost_error){0};
-        comm->is_measured = true;
-    }
     comm_model_ask(comm, &problem->cluster, arena);
     comm->source = arena_printf(
         arena, "%s; forward and backward are told apart by roofline:%s",

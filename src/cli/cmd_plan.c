@@ -37,6 +37,11 @@ static const struct option_spec own_options[] = {
     {"simplest-within", 0, OPTION_PERCENT, "PERCENT", NULL, 0, 100, NULL,
      "of the plans that the full search finds within this percentage of the "
      "best, take the one with the fewest pieces"},
+    {"wire", 0, OPTION_CHOICE, "NAME", "limited", 0, 0,
+     "limited|robust|nominal",
+     "plan for links of unknown bandwidth: limited: the least loss if they are "
+     "slower, for 1 % at most; robust: the least loss at any price; nominal: "
+     "the best one if they are as assumed"},
     OPTIONS_HEADED(SEARCH_HEADING),
     {"search", 's', OPTION_CHOICE, "NAME", "full", 0, 0, "full|reference|grid",
      "full: all kinds of cuts, by simulated annealing; reference: the "

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/version.h"
 #include "cli/planning.h"
+#include "costmodel/models/oracle_open.h"
 #include "search/advice.h"
 #include "search/planners.h"
 
@@ -13,6 +14,35 @@
 /* Smallest share for --simplest-within. "0%" becomes this share: only
  * simplifications that cost nothing are accepted. */
 #define NOTHING 1e-12
+
+/* Opens the cost model at the slower wires, if the bandwidth of the wire is an
+ * assumption and --wire makes use of them. */
+static int open_slower(struct search_options *options,
+                       const struct oracle *oracle, struct cli *cli,
+                       struct err *err)
+{
+    const struct wire *wire = &oracle->cost.wire;
+    const bool is_inter = wire->inter_gbps > 0;
+
+    options->wire = (enum wire_choice)cli_choice(cli, "wire");
+    if (options->wire == WIRE_NOMINAL || !oracle->ops->exchanges ||
+        !(is_inter ? wire->assumes_inter : wire->assumes_intra))
+        return 0;
+    for (unsigned k = 1; k < N_WIRES; k++) {
+        struct problem *slower = ARENA_NEW(cli->arena, struct problem, 1);
+        struct oracle *opened;
+
+        *slower = *oracle->problem;
+        if (is_inter)
+            slower->cluster.inter_gbps = wire_shares[k] * wire->inter_gbps;
+        else
+            slower->cluster.intra_gbps = wire_shares[k] * wire->intra_gbps;
+        if (oracle_open(&opened, oracle->cost.name, slower, cli->arena, err))
+            return -1;
+        options->slower[k - 1] = opened;
+    }
+    return 0;
+}
 
 int plan_search(struct plan *plan, struct plan_request *request,
                 const struct oracle *oracle, double limit_ms, struct err *err)
@@ -50,7 +80,8 @@ int plan_search(struct plan *plan, struct plan_request *request,
         interrupt_keep(true);
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
-    rc = cli_given(cli, "from")
+    rc = open_slower(&options, oracle, cli, err) ? -1
+         : cli_given(cli, "from")
              ? search_replan(plan, &request->from, limit, oracle, &options,
                              &request->replanned, cli->arena, err)
          : is_full ? search_advised(plan, oracle, &options, &request->advice,

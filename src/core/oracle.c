@@ -9,6 +9,8 @@ const char *const cost_basis_names[] = {"analytic", "modelled", "measured",
 
 const char *const host_basis_names[] = {"none", "assumed", "measured", NULL};
 
+const double wire_shares[N_WIRES] = {1, 1.0 / 2, 1.0 / 4};
+
 #define OUTSIDE(member) MEMBER_OF(struct cost_outside, member)
 const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS] = {
     {"table", OUTSIDE(table), false, 0, 0, NULL},
@@ -115,6 +117,8 @@ double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms)
 {
     double total_ms = 0;
 
+    if (oracle->ops->total)
+        return oracle->ops->total(oracle, max_ms);
     if (oracle->step)
         return step_ms(oracle->step, max_ms);
     for (uint32_t k = 0; k < oracle->n_terms; k++)

@@ -71,8 +71,9 @@ extern const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS];
 struct wire {
     double intra_gbps; /* inside a host or NVLink domain */
     double inter_gbps; /* between hosts or NVLink domains */
-    bool is_assumed;   /* true: published figures, neither measured nor given by
-                          the user */
+    /* true: the bandwidth is a published figure, neither measured nor given by
+     * the user */
+    bool assumes_intra, assumes_inter;
 };
 
 /* Description of the cost model of an oracle, or of the cost model with which a
@@ -99,7 +100,14 @@ void cost_print_outside(const struct cost_source *cost, struct buf *out);
  * list. */
 json_t *cost_outside_to_json(const struct cost_source *cost);
 
-#define ORACLE_MAX_TERMS STEP_MAX_TERMS
+/* Bandwidths at which a plan is judged if the bandwidth is assumed, as shares
+ * of the assumed one. The first share is 1. */
+#define N_WIRES 3
+extern const double wire_shares[N_WIRES];
+
+/* Largest number of terms of an oracle: those of a step, with the exchanges
+ * once for each wire. */
+#define ORACLE_MAX_TERMS (STEP_MAX_TERMS + (N_WIRES - 1) * STEP_N_EXCHANGES)
 
 struct oracle;
 
@@ -144,6 +152,15 @@ struct oracle_ops {
      */
     void (*terms)(const struct oracle *oracle, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms);
+    /* Optional; NULL if there is no `terms` or no step. Takes sums[n][width] of
+     * n devices. Fills exchanges_ms[n][STEP_N_EXCHANGES] with those of their
+     * terms that step_exchanges lists. It costs less than `terms`. */
+    void (*exchanges)(const struct oracle *oracle, const double *sums, size_t n,
+                      double *exchanges_ms);
+    /* Optional; NULL if oracle_terms_total_ms computes the total by the step or
+     * as a sum. Returns the total that follows from the terms
+     * max_ms[n_terms]. */
+    double (*total)(const struct oracle *oracle, const double *max_ms);
     /* Fills phases_ms[R][N_PHASES] with the phase times of one assignment,
      * computed from sums[R][width] and compute_ms[R]. If the phase is an
      * exchange, its time is the duration of the exchange. Required if the
@@ -231,11 +248,11 @@ void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
  * assignment, max_ms holds the largest value of each term over the devices. For
  * a single device, max_ms holds the terms of the device.
  *
- * The result is the step time (step_ms), or the sum of the terms if the oracle
- * has no step. The total never falls if a term grows. The search relies only on
- * this property. The lower bound by means (see is_additive) also requires that
- * the total is the sum of the terms, so it is valid only for an oracle without
- * a step.
+ * The result is that of ops->total, or the step time (step_ms), or the sum of
+ * the terms if the oracle has neither. The total never falls if a term grows.
+ * The search relies only on this property. The lower bound by means (see
+ * is_additive) also requires that the total is the sum of the terms, so it is
+ * valid only for an oracle without a step.
  */
 double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
 

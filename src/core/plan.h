@@ -33,6 +33,21 @@ struct device_cost {
     struct memory_items memory; /* memory in use, including the reserve */
 };
 
+/* Loss of a plan if the wire is slower than assumed (search/wire_choice.h). The
+ * wire is the link between hosts, or inside the host if there is one host. */
+struct wire_regret {
+    double assumed_gbps; /* of a GPU; 0: not computed, all else is 0, too */
+    bool is_inter;       /* the wire is between hosts or NVLink domains */
+    /* at each share of wire_shares: total of the plan / total of the best plan
+     * known - 1 */
+    double regrets[N_WIRES];
+    /* bandwidth below which another known plan is cheaper by more than the
+     * error of the ratio; 0: there is none down to the smallest share */
+    double break_even_gbps;
+    /* total of the plan / total of that plan - 1, at the smallest share */
+    double gain_frac;
+};
+
 struct plan {
     struct problem problem;
     struct shard *shards; /* [n_shards], sorted by (table, col, row, device) */
@@ -63,6 +78,7 @@ struct plan {
      * lower bound (bytes / peak bandwidth) and was raised to it */
     uint32_t n_floored;
     struct cost_source cost;
+    struct wire_regret wire;
     /* name of the search that made the plan: "reference", "baseline:dim" ... */
     const char *search;
     /* reason why the search ended: "done", "budget", "time", "interrupt" or

@@ -3,6 +3,10 @@
 
 #include "core/cluster.h"
 
+/* Largest share by which two totals differ that count as equal. It covers the
+ * rounding of totals in files. */
+#define SAME_FRAC 1e-9
+
 static int check_finite(const struct plan *plan, const struct what_if *what_if,
                         struct err *err)
 {
@@ -127,6 +131,7 @@ static void split_step(struct plan *plan, const struct what_if *what_if)
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err)
 {
+    const double before_ms = plan->total_ms;
     struct what_if what_if;
     int rc;
 
@@ -139,6 +144,8 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     what_if_init(&what_if, plan, oracle);
     plan->total_ms = what_if_step(&what_if, &(struct edit){0});
     plan->bound_ms = NAN;
+    if (!(fabs(plan->total_ms - before_ms) <= SAME_FRAC * before_ms))
+        plan->wire = (struct wire_regret){0};
     oracle->ops->compute(oracle, what_if.vectors, plan->n_shards,
                          plan->shard_ms);
     plan_count_memory(plan);

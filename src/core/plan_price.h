@@ -14,7 +14,8 @@
  * each shard once, sums the vectors of the shards of each device in the
  * canonical order of tables, and applies head (core/oracle.h) once per device
  * and comm once. bound_ms becomes NAN, because an earlier bound was proven for
- * other costs. Allocates devices and shard_ms in the arena.
+ * other costs. If total_ms changes, `wire` becomes empty, because its regrets
+ * are of the earlier total. Allocates devices and shard_ms in the arena.
  *
  * Returns ERR_INPUT if the oracle cannot price a shard's kind or row cut, or if
  * a cost is NaN or infinite.

@@ -33,6 +33,9 @@ enum term {
 };
 _Static_assert(N_TERMS == STEP_MAX_TERMS, "as the header says");
 
+const unsigned step_exchanges[STEP_N_EXCHANGES] = {TERM_OUTPUT, TERM_REDUCE,
+                                                   TERM_INPUT};
+
 static const struct {
     /* 1 / (number of batches in flight). The step takes at least this share of
      * the sum of all phase times. */

@@ -98,6 +98,10 @@ struct step {
 };
 
 #define STEP_MAX_TERMS 10
+/* Number of terms that are the time of a single exchange, and their indices.
+ * All other terms have no exchange in them. */
+#define STEP_N_EXCHANGES 3
+extern const unsigned step_exchanges[STEP_N_EXCHANGES];
 
 /* Returns the larger of a and b, or b if either of them is NaN. Faster than
  * fmax, which tests for NaN. */

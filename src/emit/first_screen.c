@@ -7,6 +7,7 @@
 #include "core/host.h"
 #include "emit/formats.h"
 #include "emit/placed_tables.h"
+#include "emit/wire_line.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -438,6 +439,9 @@ static void print_assumed(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
     const struct wire *wire = &plan->cost.wire;
+    /* the line of the wire names its bandwidth */
+    const bool names_inter = emit_has_wire_line(plan) && plan->wire.is_inter;
+    const bool names_intra = emit_has_wire_line(plan) && !plan->wire.is_inter;
     size_t n_assumed = 0;
     struct buf list = {0};
 
@@ -445,9 +449,9 @@ static void print_assumed(const struct report *report, struct buf *out)
         n_assumed += problem->tables[t].skew_assumed;
     if (problem->cluster.is_default_gpu)
         buf_printf(&list, ", GPU %s", problem->cluster.gpu);
-    if (wire->is_assumed && wire->intra_gbps > 0)
+    if (wire->assumes_intra && !names_intra)
         buf_printf(&list, ", NVLink %.0f GB/s", wire->intra_gbps);
-    if (wire->is_assumed && wire->inter_gbps > 0)
+    if (wire->assumes_inter && !names_inter)
         buf_printf(&list, ", wire %.0f GB/s", wire->inter_gbps);
     if (n_assumed)
         buf_printf(&list, ", skew Zipf %g", DEFAULT_ZIPF_ALPHA);
@@ -510,6 +514,10 @@ void emit_first_screen(const struct plan *plan,
     print_cuts(&report, false, &text);
     text_wrap_lines(&head, text.data, report.options.n_columns);
     buf_release(&text);
+    if (emit_has_wire_line(plan)) {
+        emit_wire_line(plan, &text);
+        buf_printf(&text, "\n");
+    }
     print_assumed(&report, &text);
     print_next(&report, &text);
     text_wrap_lines(&foot, text.data, report.options.n_columns);

@@ -21,6 +21,7 @@
  *     time that its tables take alone, its memory and most expensive tables. A
  *     group shows its longest time, its largest memory, and the tables of its
  *     busiest GPU.
+ *   - the bandwidth below which another plan is better, if it is assumed
  *   - the assumptions, and the next command
  *
  * A table that is cut into n pieces is named NAME/n, a replicated one NAME*.

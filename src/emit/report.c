@@ -6,6 +6,7 @@
 #include "emit/formats.h"
 #include "emit/report_dense.h"
 #include "emit/report_parts.h"
+#include "emit/wire_line.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -38,8 +39,10 @@ static void print_error(const char *what, const struct cost_error *error,
         buf_printf(out, ": nine in ten of %s", error->ground);
 }
 
-static void print_cost(const struct cost_source *cost, struct buf *out)
+static void print_cost(const struct plan *plan, struct buf *out)
 {
+    const struct cost_source *cost = &plan->cost;
+
     buf_printf(out, "cost    %s %s, %s", cost->name, cost->hash,
                cost_basis_names[cost->basis]);
     if (cost->device)
@@ -48,6 +51,10 @@ static void print_cost(const struct cost_source *cost, struct buf *out)
         buf_printf(out, "\n        communication: %s", cost->comm);
     print_error("look-ups", &cost->lookup_error, out);
     print_error("exchanges", &cost->exchange_error, out);
+    if (emit_has_wire_line(plan)) {
+        buf_printf(out, "\n        ");
+        emit_wire_line(plan, out);
+    }
     buf_printf(out, "\n");
     cost_print_outside(cost, out);
 }
@@ -167,7 +174,7 @@ static void print_head(const struct report *report, struct buf *out)
     cluster_describe(&problem->cluster, out);
     buf_printf(out, ", global batch %" PRIu64 "\n", problem->batch);
     print_search(plan, out);
-    print_cost(&plan->cost, out);
+    print_cost(plan, out);
     if (plan->total_ms > 0)
         print_feed(report, out);
 }

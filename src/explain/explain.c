@@ -12,6 +12,7 @@
 #include "emit/report.h"
 #include "emit/report_figures.h"
 #include "emit/report_parts.h"
+#include "emit/wire_line.h"
 #include "explain/ways.h"
 
 #include <inttypes.h>
@@ -272,6 +273,11 @@ static void print_step(const struct binding *binding, struct buf *out)
     report_step(plan, 4, out);
     buf_printf(out, "\n        by %s (%s)\n", plan->cost.name,
                cost_basis_names[plan->cost.basis]);
+    if (emit_has_wire_line(plan)) {
+        buf_printf(out, "        ");
+        emit_wire_line(plan, out);
+        buf_printf(out, "\n");
+    }
     cost_print_outside(&plan->cost, out);
     report_job(plan, out);
     if (cut_short)

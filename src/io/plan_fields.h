@@ -164,6 +164,16 @@ static const struct place_field cost_fields[] = {
     {"exchange_error_of", SOURCE(exchange_error.ground), false, 0, 0, NULL},
     {"host", SOURCE(host), false, 0, 0, host_basis_names},
 };
+/* Loss of the plan if the wire is slower than assumed. The last two members are
+ * written only if they are not 0. */
+enum { OF_BREAK_EVEN = 2 };
+#define WIRE(member) MEMBER_OF(struct wire_regret, member)
+static const struct place_field wire_fields[] = {
+    {"assumed_gbps", WIRE(assumed_gbps), true, CLUSTER_MIN_GBPS, 1e9, NULL},
+    {"is_inter", WIRE(is_inter), true, 0, 0, NULL},
+    {"break_even_gbps", WIRE(break_even_gbps), false, 0, 1e9, NULL},
+    {"gain_frac", WIRE(gain_frac), false, 0, 1e9, NULL},
+};
 /* Time of the host in the cost model of plans before version 0.3. total_ms of
  * these plans is at least this time. */
 static const struct place_field old_host_field[] = {

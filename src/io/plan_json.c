@@ -428,6 +428,21 @@ static int read_cost_model(struct plan *plan, const struct json_place *root,
     return read_outside(cost, &place, err);
 }
 
+static int read_wire(struct wire_regret *wire, const struct json_place *root,
+                     struct err *err)
+{
+    struct json_place place;
+
+    if (!place_has(root, "wire"))
+        return 0;
+    return place_object(&place, root, "wire", err) ||
+                   PLACE_FIELDS(wire, &place, wire_fields, err) ||
+                   read_reals(wire->regrets, &place, "regrets", N_WIRES, 1e9,
+                              err)
+               ? -1
+               : 0;
+}
+
 static int read_plan(struct plan *plan, const struct json_place *root,
                      struct err *err)
 {
@@ -435,7 +450,8 @@ static int read_plan(struct plan *plan, const struct json_place *root,
         read_cluster(&plan->problem.cluster, root, err) ||
         read_head(plan, root, err) || read_tables(&plan->problem, root, err) ||
         read_shards(plan, root, err) || read_devices(plan, root, err) ||
-        read_step(plan, root, err) || read_cost_model(plan, root, err))
+        read_step(plan, root, err) || read_cost_model(plan, root, err) ||
+        read_wire(&plan->wire, root, err))
         return -1;
     plan_fill_kinds(plan);
     problem_find_hot_rows(&plan->problem, root->arena);

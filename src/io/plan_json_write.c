@@ -228,6 +228,19 @@ static json_t *from_head(const struct plan *plan)
     return root;
 }
 
+static json_t *from_wire(const struct wire_regret *wire)
+{
+    json_t *value = place_row(wire, wire_fields, OF_BREAK_EVEN);
+    json_t *regrets = json_array();
+
+    for (unsigned k = 0; k < N_WIRES; k++)
+        append(regrets, json_real(wire->regrets[k]));
+    set(value, "regrets", regrets);
+    if (wire->break_even_gbps > 0)
+        place_set_fields(value, wire, &wire_fields[OF_BREAK_EVEN], 2);
+    return value;
+}
+
 /* Sets the times that follow from total_ms and the host. They are for users of
  * the file; a reader computes them anew. */
 static void set_step_times(json_t *root, const struct plan *plan)
@@ -275,6 +288,8 @@ json_t *plan_document(const struct plan *plan)
         }
         set(root, "devices", list);
     }
+    if (plan->wire.assumed_gbps > 0)
+        set(root, "wire", from_wire(&plan->wire));
     place_set_fields(root, plan, &plan_fields[OF_TOTAL], 2);
     if (!plan->devices)
         set(root, "total_ms", json_null());

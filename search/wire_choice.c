@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/wire_choice.h"
+
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "core/host.h"
+#include "core/plan_price.h"
+#include "search/wire_oracle.h"
+#include "search/wire_rule.h"
+
+#include <math.h>
+
+/* Changes that a search may try, as a share of those that the search for the
+ * recommended plan tried. */
+static const double effort_frac[] = {
+    [WIRE_LIMITED] = WIRE_EFFORT_FRAC, [WIRE_ROBUST] = WIRE_ROBUST_FRAC};
+/* Least number of changes that a search for a wire may try. */
+#define LEAST_EFFORT 5000
+/* Rise of the total that may make a plan simpler, as a share. It covers
+ * rounding. */
+#define NO_RISE 1e-12
+
+const char *const wire_choice_names[] = {"limited", "robust", "nominal", NULL};
+
+/* State of a choice. The plans are the recommended one, those of the searches
+ * for each slower wire, and that of the search for the least worst regret. */
+struct choosing {
+    const struct oracle *oracles[N_WIRES];
+    struct search_options options; /* of the searches */
+    double end_ms;
+    struct wire_candidates candidates;
+    struct plan plans[MOST_WIRE_CANDIDATES]; /* [candidates.n] */
+    uint64_t n_evaluations;
+    struct arena *arena;
+};
+
+/* Returns the number of tables whose training the plan changes. */
+static size_t count_changed(const struct plan *plan)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        n += (!i || plan->shards[i].table != plan->shards[i - 1].table) &&
+             shard_changes_training(&plan->problem, &plan->shards[i]);
+    return n;
+}
+
+/* Adds a plan to the candidates: prices it at each wire. */
+static int add_plan(struct choosing *choosing, const struct plan *plan,
+                    struct err *err)
+{
+    struct plan *own = &choosing->plans[choosing->candidates.n];
+    struct wire_candidate candidate;
+
+    for (unsigned k = N_WIRES; k--;) {
+        *own = *plan;
+        if (plan_price(own, choosing->oracles[k], choosing->arena, err))
+            return -1;
+        candidate.prices[k] = plan_priced_parts(own);
+        /* the error of exchanges is that of the assumed wire, because a given
+         * bandwidth has none */
+        candidate.prices[k].exchange_error =
+            choosing->oracles[0]->cost.exchange_error;
+    }
+    candidate.host_ms = plan_host(own).ms;
+    candidate.n_kinds = plan_n_kinds(own);
+    candidate.n_changed = count_changed(own);
+    candidate.n_shards = own->n_shards;
+    wire_add(&choosing->candidates, &candidate);
+    return 0;
+}
+
+/* A search: its cost model, and whether it starts from the known plans or finds
+ * starting points of its own. */
+struct wire_search {
+    const struct oracle *oracle;
+    bool is_given;
+    bool is_simplified; /* the plan is made simpler if that costs nothing */
+};
+
+/* Runs a search, and adds its plan to the candidates. n_left is the number of
+ * searches that are still to run, which share the time. The lack of a plan is
+ * no error. */
+static int run(struct choosing *choosing, const struct problem *problem,
+               const struct wire_search *search, unsigned n_left,
+               struct err *err)
+{
+    struct search_options options = choosing->options;
+    struct plan plan = {.problem = *problem};
+    double left_ms = choosing->end_ms - clock_ms();
+
+    if (interrupt_requested() || left_ms <= 0)
+        return 0;
+    if (search->is_given) {
+        options.given = choosing->plans;
+        options.n_given = choosing->candidates.n;
+    }
+    options.simplest_frac = search->is_simplified ? NO_RISE : 0;
+    options.time_limit_ms = isfinite(left_ms) ? left_ms / n_left : 0;
+    if (!search_full(&plan, search->oracle, &options, choosing->arena, err)) {
+        choosing->n_evaluations += plan.n_evaluations;
+        return add_plan(choosing, &plan, err);
+    }
+    if (err->code != ERR_NO_PLAN && err->code != ERR_INTERRUPTED &&
+        err->code != ERR_USAGE)
+        return -1;
+    *err = (struct err){0};
+    return 0;
+}
+
+/* Returns whether the recommended plan has an exchange that takes longer on a
+ * slower wire. */
+static bool uses_wire(const struct wire_candidates *candidates)
+{
+    const struct priced_parts *prices = candidates->list[0].prices;
+
+    return prices[N_WIRES - 1].total_ms > prices[0].total_ms;
+}
+
+/* Runs the searches for other plans. Those at slower wires come first, because
+ * regrets are relative to their plans. */
+static int find_others(struct choosing *choosing, const struct plan *plan,
+                       const struct problem *problem, struct err *err)
+{
+    const struct wire_candidates *candidates = &choosing->candidates;
+    const bool is_robust = choosing->options.wire == WIRE_ROBUST;
+    unsigned n_left = N_WIRES + is_robust;
+    struct wire_oracle worst;
+
+    for (unsigned k = N_WIRES - 1; k; k--)
+        if (run(choosing, problem,
+                &(struct wire_search){choosing->oracles[k], !is_robust,
+                                      is_robust},
+                n_left--, err))
+            return -1;
+    wire_oracle_init(&worst, choosing->oracles, candidates->best_ms,
+                     is_robust ? INFINITY : wire_limit_ms(candidates));
+    if (!is_robust)
+        return run(choosing, &plan->problem,
+                   &(struct wire_search){&worst.base, true, true}, 1, err);
+    return run(choosing, problem,
+               &(struct wire_search){&worst.base, false, true}, n_left--,
+               err) ||
+                   run(choosing, problem,
+                       &(struct wire_search){&worst.base, true, true}, n_left,
+                       err)
+               ? -1
+               : 0;
+}
+
+/* Fills *out for the chosen candidate. */
+static void describe(struct wire_regret *out, const struct wire *wire,
+                     const struct wire_candidates *candidates, unsigned chosen)
+{
+    const struct wire_break_even even = wire_break_even(candidates, chosen);
+
+    *out = (struct wire_regret){.is_inter = wire->inter_gbps > 0};
+    out->assumed_gbps = out->is_inter ? wire->inter_gbps : wire->intra_gbps;
+    for (unsigned k = 0; k < N_WIRES; k++)
+        out->regrets[k] = wire_regret_at(candidates, chosen, k);
+    out->break_even_gbps = out->assumed_gbps * even.share;
+    out->gain_frac = even.gain_frac;
+}
+
+static void init_options(struct search_options *out,
+                         const struct search_options *options,
+                         uint64_t n_evaluations)
+{
+    const double frac = effort_frac[options->wire] * (double)n_evaluations;
+
+    *out = *options;
+    out->trace = NULL;
+    out->rivals = NULL;
+    out->found = NULL;
+    out->effort =
+        min_u64(options->effort, max_u64(LEAST_EFFORT, (uint64_t)frac));
+}
+
+int wire_choose(struct plan *plan, const struct problem *problem,
+                const struct oracle *oracle,
+                const struct search_options *options, double *best_ms,
+                double end_ms, struct arena *arena, struct err *err)
+{
+    struct choosing choosing = {
+        .oracles = {oracle},
+        .end_ms = end_ms,
+        .candidates = {.best_ms = {*best_ms, INFINITY, INFINITY},
+                       .knows_dense = job_knows_dense(&problem->job)},
+        .n_evaluations = plan->n_evaluations,
+        .arena = arena};
+    struct wire_candidates *candidates = &choosing.candidates;
+    unsigned chosen;
+
+    if (options->wire == WIRE_NOMINAL || !options->slower[0] ||
+        options->simplest_frac != SIMPLEST_BY_ERROR)
+        return 0;
+    for (unsigned k = 1; k < N_WIRES; k++)
+        choosing.oracles[k] = options->slower[k - 1];
+    init_options(&choosing.options, options, plan->n_evaluations);
+    if (add_plan(&choosing, plan, err))
+        return -1;
+    if (!uses_wire(candidates))
+        return 0;
+    if (find_others(&choosing, plan, problem, err))
+        return -1;
+    plan->n_evaluations = choosing.n_evaluations;
+    if (candidates->n < N_WIRES)
+        return 0;
+    *best_ms = candidates->best_ms[0];
+    chosen = wire_pick(candidates, options->wire);
+    if (chosen) {
+        plan->shards = choosing.plans[chosen].shards;
+        plan->n_shards = choosing.plans[chosen].n_shards;
+        if (plan_price(plan, oracle, arena, err))
+            return -1;
+    }
+    describe(&plan->wire, &oracle->cost.wire, candidates, chosen);
+    return 0;
+}
