@@ -139,17 +139,17 @@ DIR_cli        = src/cli
 linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) \
     $(if $(filter -static,$(LDFLAGS)),,-Wl$(,)-Bdynamic),$(1))
 , = ,
-# OpenBLAS is loaded when a model is trained, or linked into the program if
-# STATIC=1.
+# OpenBLAS is loaded when it multiplies matrices first, or linked into the
+# program if STATIC=1.
 OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
 LIBS_base      = $(call linked,-ljansson -lxxhash) -lm -lpthread
 LIBS_io        = $(call linked,-lsqlite3)
-LIBS_learning  = $(if $(filter 1,$(STATIC)),$(OPENBLAS_DIR:%=-L%) \
-    $(call linked,-lopenblas)) -lm -lpthread -ldl
 # The CUDA runtime is linked statically, so the program starts on machines
 # without a driver.
 LIBS_device    = $(if $(filter 1,$(CUDA)),-L$(CUDA_HOME)/lib64 \
-    -lcudart_static $(call linked,-lstdc++) -lrt -lpthread) $(MPI_LIBS) -ldl
+    -lcudart_static $(call linked,-lstdc++) -lrt -lpthread) $(MPI_LIBS) \
+    $(if $(filter 1,$(STATIC)),$(OPENBLAS_DIR:%=-L%) \
+    $(call linked,-lopenblas)) -lm -lpthread -ldl
 EMULATOR       = $(if $(filter emulated,$(CUDA)),$(O)/libemulator.a)
 
 # If a backend NAME is switched off, its files *_NAME.* are left out and
@@ -332,16 +332,22 @@ $(O)/tests/emulator/t_emulator: $(O)/tests/emulator/t_emulator.o $(EMULATOR)
 # symbols.
 $(O)/tests/unit/device/t_nvml: private LDFLAGS += -rdynamic
 
-# A stand-in for NCCL. The program loads it by its file name.
-$(O)/tests/fake/fake_nccl.o: private CPPFLAGS_ALL += -fPIC
+# Stand-ins for NCCL and cuBLAS. The program loads them by their file names.
+FAKES = $(addprefix $(O)/fake/,libnccl.so.2 libcublas.so.13)
+$(O)/tests/fake/%.o: private CPPFLAGS_ALL += -fPIC
 $(O)/fake/libnccl.so.2: $(O)/tests/fake/fake_nccl.o
+$(O)/fake/libcublas.so.13: $(O)/tests/fake/fake_cublas.o
+$(FAKES):
 	@mkdir -p $(@D)
 	@echo "  LD   $@"
-	$(Q)$(LINK) -shared
-$(O)/tests/unit/device/t_comm_nccl: | $(O)/fake/libnccl.so.2
-# The stand-in for NCCL uses the emulator's CUDA runtime, which these programs
-# export.
-$(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside: \
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F)
+$(O)/tests/unit/device/t_gemm $(O)/tests/unit/device/t_comm_nccl $(O)/tests/unit/device/t_cublas: | $(FAKES)
+# t_cublas compares our constants with the header of an installed toolkit.
+$(O)/tests/unit/device/t_cublas.o: private CPPFLAGS_ALL += \
+    $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
+# The stand-ins use the emulator's CUDA runtime, which these programs export.
+$(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside \
+    $(O)/tests/unit/device/t_gemm: \
     private LDFLAGS += -rdynamic)
 
 # The only file that needs GNU's RTLD_NEXT.
@@ -450,13 +456,13 @@ STAGE ?=
 SMALL ?= 0
 
 .PHONY: run-gpu-tests gpu-programs gpu-check
-run-gpu-tests: gpu-programs $(O)/fake/libnccl.so.2
+run-gpu-tests: gpu-programs $(FAKES)
 	$(Q)$(call PROVE,$(GPU_TESTS))
 	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run ranks_cuda_run \
 	    gpu_check_run
 
 gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
-    $(if $(EMULATOR),$(O)/fake/libnccl.so.2) \
+    $(if $(EMULATOR),$(FAKES)) \
     $(call programs,$(addprefix tests/bench/bench_,kernels.c execute.c \
         figures.c beside.c page.c))
 

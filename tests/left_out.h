@@ -8,8 +8,8 @@
 #define NEUROSHARD_TESTS_LEFT_OUT_H
 
 #include "costmodel/learning/evaluate.h"
-#include "costmodel/learning/gemm.h"
 #include "costmodel/learning/train.h"
+#include "device/gemm.h"
 #include "tests/price_sample.h"
 
 #include <math.h>

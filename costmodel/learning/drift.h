@@ -13,7 +13,7 @@
  * The current model makes the predictions, for samples in time order that it
  * did not learn from. Samples of similar work are compared with each other, so
  * measuring other cases does not look like drift. Nets are evaluated through
- * costmodel/learning/gemm.h: call gemm_init first.
+ * device/gemm.h: call gemm_init first.
  */
 
 /* Errors of a model for one class of devices, in two periods:

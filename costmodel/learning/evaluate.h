@@ -10,7 +10,7 @@
 /*
  * Evaluation of a model: its errors on the held-out fused samples, compared
  * with simpler predictors on the same samples, and broken down by class of
- * settings. Nets are evaluated through costmodel/learning/gemm.h: call
+ * settings. Nets are evaluated through device/gemm.h: call
  * gemm_init first.
  */
 

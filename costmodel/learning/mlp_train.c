@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/learning/mlp_train.h"
 
-#include "costmodel/learning/gemm.h"
+#include "device/gemm.h"
 
 #include <assert.h>
 #include <math.h>
@@ -52,6 +52,20 @@ static bool is_limited(float power)
            power >= (float)(1 << FAST_MLP_MOST_EXP2);
 }
 
+/* Computes c[m][n] = op(a)[m][k] * op(b)[k][n] (device/gemm.h). */
+static void multiply(bool transpose_a, bool transpose_b, size_t m, size_t n,
+                     size_t k, const float *a, const float *b, float *c)
+{
+    const struct gemm gemm = {.transpose_a = transpose_a,
+                              .transpose_b = transpose_b,
+                              .m = (uint32_t)m,
+                              .n = (uint32_t)n,
+                              .k = (uint32_t)k,
+                              .n_batch = 1};
+
+    gemm_host(&gemm, a, b, c);
+}
+
 /* Evaluates layer k of a net: out[n][n_out] = in weight' + bias. If the layer
  * has a ReLU, negative values are set to 0. */
 static void layer_forward(const struct mlp *mlp, int k, const float *in,
@@ -62,7 +76,7 @@ static void layer_forward(const struct mlp *mlp, int k, const float *in,
     const bool relu = layer->relu;
     float *out = work->out[k];
 
-    gemm(false, true, n, n_out, layer->n_in, in, layer->weight, out);
+    multiply(false, true, n, n_out, layer->n_in, in, layer->weight, out);
     for (size_t i = 0; i < n; i++, out += n_out)
         for (size_t o = 0; o < n_out; o++) {
             const float x = out[o] + layer->bias[o];
@@ -92,9 +106,9 @@ static void layer_backward(const struct mlp *mlp, int k, const float *in,
     for (size_t i = 0; i < n; i++)
         for (size_t o = 0; o < n_out; o++)
             grad->bias[o] += d_out[i * n_out + o];
-    gemm(true, false, n_out, n_in, n, d_out, in, grad->weight);
+    multiply(true, false, n_out, n_in, n, d_out, in, grad->weight);
     if (d_in)
-        gemm(false, false, n, n_in, n_out, d_out, layer->weight, d_in);
+        multiply(false, false, n, n_in, n_out, d_out, layer->weight, d_in);
 }
 
 static void add_row(float *sum, float weight, const float *more, size_t n)

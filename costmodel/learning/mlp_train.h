@@ -7,7 +7,7 @@
 
 /*
  * Training of a net: its random start, its output and its gradient for a batch,
- * and the optimizer. The functions use costmodel/learning/gemm.h: call
+ * and the optimizer. The functions use device/gemm.h: call
  * gemm_init first.
  */
 

@@ -6,11 +6,11 @@
 #include "base/version.h"
 #include "costmodel/learning/dataset.h"
 #include "costmodel/learning/estimate_fit.h"
-#include "costmodel/learning/gemm.h"
 #include "costmodel/learning/mlp_train.h"
 #include "costmodel/learning/pseudo_labels.h"
 #include "costmodel/learning/roofline_fit.h"
 #include "costmodel/modelfile/gpu_file.h"
+#include "device/gemm.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "costmodel/learning/comm_fit.h"
-#include "costmodel/learning/gemm.h"
 #include "costmodel/modelfile/model_file.h"
+#include "device/gemm.h"
 #include "io/store_rows.h"
 
 #include <math.h>

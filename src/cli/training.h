@@ -39,7 +39,7 @@ struct training {
  * samples. Fails with ERR_USAGE if --since is no date. Fails with ERR_INPUT if
  * no samples are selected; the message lists the samples in the database. Also
  * prepares the training and evaluation of models
- * (costmodel/learning/gemm.h). */
+ * (device/gemm.h). */
 int training_load(struct training *training, enum store_mode mode,
                   struct err *err) MUST_CHECK;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/nccl.h"
 
-#include <dlfcn.h>
+#include "tests/fake/fake_runtime.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +13,8 @@
 /*
  * A stand-in for NCCL that moves memory between processes of one host. It lets
  * machines without GPUs test our side of NCCL. Each message is a file in a
- * folder named by the communicator id. If the program exports a CUDA runtime
- * (the emulator's), this runtime copies the memory, after the stream's queued
- * work. Otherwise the memory is host memory. If $FAKE_NCCL_REFUSES is set, no
- * communicator can be made.
+ * folder named by the communicator id. Memory is copied after the stream's
+ * queued work. If $FAKE_NCCL_REFUSES is set, no communicator can be made.
  */
 
 #define MAX_RANKS 8
@@ -35,13 +34,6 @@ struct message {
     size_t n;
     int peer;
     void *stream;
-};
-
-/* Functions of the program's CUDA runtime; NULL if it has none. */
-enum { MEMCPY_DEFAULT = 4 };
-struct runtime {
-    int (*wait)(void *stream);
-    int (*copy)(void *dst, const void *src, size_t n, int kind);
 };
 
 /* Group state is per thread, as in the real NCCL. */
@@ -109,28 +101,6 @@ int ncclCommGetAsyncError(struct nccl_comm *comm, int *status)
     return NCCL_SUCCESS;
 }
 
-static struct runtime runtime_of_program(void)
-{
-    void *program = dlopen(NULL, RTLD_NOW);
-    void *wait = dlsym(program, "cudaStreamSynchronize");
-    void *copy = dlsym(program, "cudaMemcpy");
-    struct runtime runtime;
-
-    memcpy(&runtime.wait, &wait, sizeof wait);
-    memcpy(&runtime.copy, &copy, sizeof copy);
-    dlclose(program);
-    return runtime;
-}
-
-static int copy(const struct runtime *runtime, void *dst, const void *src,
-                size_t n)
-{
-    if (runtime->copy)
-        return runtime->copy(dst, src, n, MEMCPY_DEFAULT);
-    memcpy(dst, src, n);
-    return NCCL_SUCCESS;
-}
-
 static void name_file(char *name, size_t size, const struct nccl_comm *comm,
                       int from, int to, unsigned number)
 {
@@ -190,13 +160,13 @@ static int move_one(const struct message *message,
     if (!data || (runtime->wait && runtime->wait(message->stream)))
         goto out;
     if (message->src)
-        status = copy(runtime, data, message->src, message->n)
+        status = runtime_copy(runtime, data, message->src, message->n)
                      ? SYSTEM_ERROR
                      : send_one(message, data);
     else
         status = receive_one(message, data);
     if (!status && message->dst)
-        status = copy(runtime, message->dst, data, message->n);
+        status = runtime_copy(runtime, message->dst, data, message->n);
 out:
     free(data);
     return status;

@@ -10,7 +10,7 @@
 #include "base/stats.h"
 #include "costmodel/learning/choose.h"
 #include "costmodel/learning/evaluate.h"
-#include "costmodel/learning/gemm.h"
+#include "device/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/golden_train.h"
 #include "tests/predict_samples.h"

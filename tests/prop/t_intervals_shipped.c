@@ -5,8 +5,8 @@
  * in ten pairs are in the right order. This also holds for pairs whose
  * difference is only slightly larger. */
 #include "costmodel/learning/evaluate.h"
-#include "costmodel/learning/gemm.h"
 #include "costmodel/modelfile/model_file.h"
+#include "device/gemm.h"
 #include "tests/predict_samples.h"
 #include "tests/price_sample.h"
 #include "tests/tap.h"

@@ -5,7 +5,7 @@
  * model is trained on fewer samples than the final model. */
 #include "base/stats.h"
 #include "costmodel/learning/choose.h"
-#include "costmodel/learning/gemm.h"
+#include "device/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/predict_samples.h"
 #include "tests/tap.h"

@@ -5,10 +5,10 @@
 #include "costmodel/models/extrapolation.h"
 
 #include "core/plan.h"
-#include "costmodel/learning/gemm.h"
 #include "costmodel/learning/train.h"
 #include "costmodel/modelfile/model_file.h"
 #include "costmodel/models/oracle_open.h"
+#include "device/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/tap.h"
 

@@ -3,8 +3,8 @@
  * every layer against central differences, and the steps of Adam. */
 #include "costmodel/formulas/mlp.h"
 
-#include "costmodel/learning/gemm.h"
 #include "costmodel/learning/mlp_train.h"
+#include "device/gemm.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
 
@@ -189,50 +189,6 @@ static void test_monotone(uint64_t seed)
     arena_release(&f.arena);
 }
 
-/* gemm in plain C, with sums in double precision. */
-static void plain_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                       size_t k, const float *a, const float *b, float *c)
-{
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < n; j++) {
-            double sum = 0;
-
-            for (size_t l = 0; l < k; l++) {
-                double x = (double)(transpose_a ? a[l * m + i] : a[i * k + l]);
-
-                x *= (double)(transpose_b ? b[j * k + l] : b[l * n + j]);
-                sum += x;
-            }
-            c[i * n + j] = (float)sum;
-        }
-}
-
-static void test_gemm(void)
-{
-    enum { M = 37, N = 21, K = 53 };
-    static float a[M * K], b[N * K], c[M * N], want[M * N];
-    struct rng rng;
-
-    rng_init(&rng, 5, 0);
-    for (size_t i = 0; i < M * K; i++)
-        a[i] = (float)rng_normal(&rng);
-    for (size_t i = 0; i < N * K; i++)
-        b[i] = (float)rng_normal(&rng);
-    for (unsigned op = 0; op < 4; op++) {
-        double worst = 0;
-
-        for (size_t i = 0; i < M * N; i++)
-            c[i] = want[i] = NAN; /* gemm must not read the old values */
-        gemm(op & 1, op & 2, M, N, K, a, b, c);
-        plain_gemm(op & 1, op & 2, M, N, K, a, b, want);
-        for (size_t i = 0; i < M * N; i++)
-            worst = tap_worst(worst, fabs((double)(c[i] - want[i])) /
-                                         (1 + fabs((double)want[i])));
-        ok(worst < 1e-5, "gemm %s%s: off by %.1e", op & 1 ? "a'" : "a",
-           op & 2 ? "b'" : "b", worst);
-    }
-}
-
 static void test_adam(void)
 {
     struct arena arena = {0};
@@ -269,7 +225,6 @@ int main(void)
         test_gradients(seed, true, true);
         test_monotone(seed);
     }
-    test_gemm();
     test_adam();
     return tap_done();
 }

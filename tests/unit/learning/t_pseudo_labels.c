@@ -4,8 +4,8 @@
 #include "costmodel/learning/pseudo_labels.h"
 
 #include "base/stats.h"
-#include "costmodel/learning/gemm.h"
 #include "costmodel/learning/train.h"
+#include "device/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/tap.h"
 

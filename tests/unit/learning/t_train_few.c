@@ -7,7 +7,7 @@
 #include "costmodel/learning/train.h"
 
 #include "costmodel/learning/dataset.h"
-#include "costmodel/learning/gemm.h"
+#include "device/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/predict_samples.h"
 #include "tests/tap.h"

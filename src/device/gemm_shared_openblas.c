@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/learning/gemm.h"
+#include "device/gemm.h"
+
+#include "base/mem.h"
 
 #include <cblas.h>
 #include <dlfcn.h>
@@ -31,7 +33,7 @@ static void take_buffer(void)
     if (room == MAP_FAILED)
         mem_exhausted(1, BUFFER_BYTES);
     munmap(room, BUFFER_BYTES);
-    gemm(false, false, 1, 1, 1, a, b, c);
+    gemm_host(&(struct gemm){.m = 1, .n = 1, .k = 1, .n_batch = 1}, a, b, c);
 }
 
 int gemm_init(struct err *err)
@@ -49,15 +51,20 @@ int gemm_init(struct err *err)
     return 0;
 }
 
-void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
-          const float *a, const float *b, float *c)
+void gemm_host(const struct gemm *gemm, const float *a, const float *b,
+               float *c)
 {
+    const CBLAS_TRANSPOSE op_a = gemm->transpose_a ? CblasTrans : CblasNoTrans;
+    const CBLAS_TRANSPOSE op_b = gemm->transpose_b ? CblasTrans : CblasNoTrans;
+    const blasint m = (blasint)gemm->m, n = (blasint)gemm->n;
+    const blasint k = (blasint)gemm->k;
     void *address = dlsym(RTLD_DEFAULT, "cblas_sgemm");
     __typeof__(cblas_sgemm) *sgemm;
 
     memcpy(&sgemm, &address, sizeof sgemm);
-    sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-          transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n,
-          (blasint)k, 1, a, (blasint)(transpose_a ? m : k), b,
-          (blasint)(transpose_b ? k : n), 0, c, (blasint)n);
+    for (uint32_t i = 0; i < gemm->n_batch; i++)
+        sgemm(CblasRowMajor, op_a, op_b, m, n, k, 1, a + i * gemm->stride_a,
+              gemm->transpose_a ? m : k, b + i * gemm->stride_b,
+              gemm->transpose_b ? k : n, gemm->adds ? 1 : 0,
+              c + i * gemm->stride_c, n);
 }

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/gemm.h"
+
+#include "base/rng.h"
+#include "tests/rng_normal.h"
+#include "tests/tap.h"
+#include "tests/unit/device/devices.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <string.h>
+
+/* Products of random shapes on all devices, compared with sums in double
+ * precision. */
+
+#define N_SHAPES 60
+#define MOST 40u /* rows or columns */
+
+/* Rounds to bf16, and returns the upper half of the bits. */
+static uint16_t to_bf16(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float from_bf16(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The matrices of a batch, in host memory. */
+struct batch {
+    struct gemm gemm;
+    size_t n_a, n_b, n_c; /* number of elements with all gaps */
+    float *a, *b, *c, *want;
+};
+
+static size_t count(uint64_t stride, uint32_t n_batch, size_t n)
+{
+    return (size_t)(stride * (n_batch - 1)) + n;
+}
+
+static float *draw(struct rng *rng, size_t n, bool is_bf16)
+{
+    float *values = mem_alloc(n, sizeof *values);
+
+    for (size_t i = 0; i < n; i++) {
+        values[i] = (float)rng_normal(rng);
+        if (is_bf16)
+            values[i] = from_bf16(to_bf16(values[i]));
+    }
+    return values;
+}
+
+/* Computes the batch in double precision. */
+static void multiply(struct batch *batch)
+{
+    const struct gemm *gemm = &batch->gemm;
+
+    for (uint32_t p = 0; p < gemm->n_batch; p++) {
+        const float *a = batch->a + p * gemm->stride_a;
+        const float *b = batch->b + p * gemm->stride_b;
+        float *c = batch->want + p * gemm->stride_c;
+
+        for (uint32_t i = 0; i < gemm->m; i++)
+            for (uint32_t j = 0; j < gemm->n; j++) {
+                float *out = &c[i * gemm->n + j];
+                double sum = gemm->adds ? (double)*out : 0;
+
+                for (uint32_t l = 0; l < gemm->k; l++)
+                    sum += (double)a[gemm->transpose_a ? l * gemm->m + i
+                                                       : i * gemm->k + l] *
+                           (double)b[gemm->transpose_b ? j * gemm->k + l
+                                                       : l * gemm->n + j];
+                *out = (float)sum;
+            }
+    }
+}
+
+/* Draws a batch. If it does not add, its c holds NANs, which must not be
+ * read. Elements between two results are 7 and must stay. */
+static void batch_init(struct batch *batch, struct rng *rng,
+                       enum gemm_math math)
+{
+    struct gemm *gemm = &batch->gemm;
+
+    *gemm = (struct gemm){.transpose_a = rng_below(rng, 2),
+                          .transpose_b = rng_below(rng, 2),
+                          .m = 1 + (uint32_t)rng_below(rng, MOST),
+                          .n = 1 + (uint32_t)rng_below(rng, MOST),
+                          .k = 1 + (uint32_t)rng_below(rng, MOST),
+                          .n_batch = 1 + (uint32_t)rng_below(rng, 3),
+                          .adds = rng_below(rng, 2),
+                          .math = math};
+    if (rng_below(rng, 4))
+        gemm->stride_a = gemm->m * gemm->k + rng_below(rng, 5);
+    gemm->stride_b = gemm->k * gemm->n + rng_below(rng, 5);
+    gemm->stride_c = gemm->m * gemm->n + rng_below(rng, 5);
+    batch->n_a = count(gemm->stride_a, gemm->n_batch, gemm->m * gemm->k);
+    batch->n_b = count(gemm->stride_b, gemm->n_batch, gemm->k * gemm->n);
+    batch->n_c = count(gemm->stride_c, gemm->n_batch, gemm->m * gemm->n);
+    batch->a = draw(rng, batch->n_a, math == GEMM_BF16);
+    batch->b = draw(rng, batch->n_b, math == GEMM_BF16);
+    batch->c = draw(rng, batch->n_c, false);
+    batch->want = mem_alloc(batch->n_c, sizeof *batch->want);
+    for (size_t i = 0; i < batch->n_c; i++) {
+        if (i % gemm->stride_c >= (size_t)gemm->m * gemm->n)
+            batch->c[i] = 7;
+        else if (!gemm->adds)
+            batch->c[i] = NAN;
+    }
+    memcpy(batch->want, batch->c, batch->n_c * sizeof *batch->c);
+    multiply(batch);
+}
+
+static void batch_release(struct batch *batch)
+{
+    mem_free(batch->a);
+    mem_free(batch->b);
+    mem_free(batch->c);
+    mem_free(batch->want);
+}
+
+/* Returns a copy of values in device memory, as bf16 if asked for. */
+static void *upload(struct device *device, const float *values, size_t n,
+                    bool is_bf16)
+{
+    void *d_copy = test_device_alloc(device, n * sizeof *values);
+    uint16_t *halves = mem_alloc(n, sizeof *halves);
+    struct err err = {0};
+
+    for (size_t i = 0; i < n; i++)
+        halves[i] = to_bf16(values[i]);
+    if (device_upload(device, d_copy, is_bf16 ? (const void *)halves : values,
+                      n * (is_bf16 ? sizeof *halves : sizeof *values), &err))
+        ok(0, "upload: %s", err.msg);
+    mem_free(halves);
+    return d_copy;
+}
+
+/* Computes a batch on the device. Returns the worst error, relative to 1 plus
+ * the result. */
+static double run(struct gemm_library *library, struct device *device,
+                  const struct batch *batch)
+{
+    const bool is_bf16 = batch->gemm.math == GEMM_BF16;
+    void *d_a = upload(device, batch->a, batch->n_a, is_bf16);
+    void *d_b = upload(device, batch->b, batch->n_b, is_bf16);
+    void *d_c = upload(device, batch->c, batch->n_c, false);
+    struct err err = {0};
+    double worst = 0;
+    float *got;
+
+    if (gemm_queue(library, &batch->gemm, d_a, d_b, d_c, &err))
+        ok(0, "%s", err.msg);
+    got = test_device_copy(device, d_c, batch->n_c * sizeof *got);
+    for (size_t i = 0; i < batch->n_c; i++)
+        worst = tap_worst(worst, fabs((double)(got[i] - batch->want[i])) /
+                                     (1 + fabs((double)batch->want[i])));
+    mem_free(got);
+    device_free(device, d_a);
+    device_free(device, d_b);
+    device_free(device, d_c);
+    return worst;
+}
+
+static void test_math(struct gemm_library *library, struct device *device,
+                      enum gemm_math math, double most, const char *name)
+{
+    struct rng rng;
+    double worst = 0;
+
+    rng_init(&rng, 46, math);
+    for (int i = 0; i < N_SHAPES; i++) {
+        struct batch batch;
+
+        batch_init(&batch, &rng, math);
+        worst = tap_worst(worst, run(library, device, &batch));
+        batch_release(&batch);
+    }
+    ok(worst < most, "%s: off by %.1e", name, worst);
+}
+
+/* A CPU has fp32 only. */
+static void test_refused(struct gemm_library *library)
+{
+    const struct gemm gemm = {
+        .m = 1, .n = 1, .k = 1, .n_batch = 1, .math = GEMM_TF32};
+    struct err err = {0};
+
+    ok(gemm_queue(library, &gemm, NULL, NULL, NULL, &err) &&
+           err.code == ERR_DEVICE,
+       "%s", err.msg);
+}
+
+static void test_device(const struct test_device *which)
+{
+    struct device *device = test_device_open(which);
+    struct gemm_library *library = NULL;
+    struct err err = {0};
+
+    if (!device)
+        return;
+    if (gemm_open(&library, device, &err)) {
+        tap_skip(which->name, err.msg);
+        device_close(device);
+        return;
+    }
+    test_math(library, device, GEMM_FP32, 1e-5, "fp32");
+    if (device_is_host(device)) {
+        test_refused(library);
+    } else {
+        test_math(library, device, GEMM_TF32, 1e-2, "tf32");
+        test_math(library, device, GEMM_BF16, 1e-5, "bf16");
+    }
+    gemm_close(library);
+    device_close(device);
+}
+
+int main(int argc, char **argv)
+{
+    char path[1024];
+
+    (void)argc;
+    gemm_close(NULL);
+    /* The emulated GPU has a stand-in for cuBLAS. Once it is loaded, the loader
+     * finds it by its name. A real GPU needs the real library. */
+    if (dlsym(RTLD_DEFAULT, "cudaMemcpy")) {
+        snprintf(path, sizeof path, "%.*s/../../../fake/libcublas.so.13",
+                 (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
+        ok(!!dlopen(path, RTLD_NOW | RTLD_LOCAL), "the stand-in of cuBLAS");
+    }
+    for (size_t i = 0; i < N_TEST_DEVICES; i++)
+        test_device(&TEST_DEVICES[i]);
+    return tap_done();
+}
