@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/learning/choose.h"
 
+#include "base/clock.h"
 #include "base/stats.h"
 #include "costmodel/learning/dataset.h"
 #include "costmodel/learning/evaluate.h"
@@ -49,7 +50,29 @@ struct trial {
     double all_mape[N_MODEL_KINDS];
     /* Number of judged samples so far, for the kind that is being tried. */
     size_t n_judged;
+    double end_ms;     /* time on clock_ms(), or INFINITY */
+    uint64_t n_to_fit; /* models that are still to be trained, at most */
 };
+
+/* Time limit of a training that has no time left. */
+#define NO_TIME_S 1e-9
+
+/* Trains one of the models. The models that are left share the time that is
+ * left. */
+static int fit(struct trial *trial, struct model *model,
+               const struct sample *samples, size_t n, enum model_kind kind,
+               struct arena *arena, struct err *err)
+{
+    const double left_s = (trial->end_ms - clock_ms()) / 1000;
+    struct train_options options = *trial->options;
+
+    options.kind = kind;
+    if (isfinite(trial->end_ms))
+        options.time_limit_s =
+            fmax(left_s / (double)trial->n_to_fit, NO_TIME_S);
+    trial->n_to_fit--;
+    return train_fit(model, samples, n, &options, arena, err);
+}
 
 /* Returns true if a sample is in a fold. Folds consist of cases, not of
  * samples: a case that was measured in several settings is in one fold. Only
@@ -120,7 +143,6 @@ static double ask(struct trial *trial, const struct model *model, uint64_t fold,
 static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
                     struct err *err)
 {
-    struct train_options options = *trial->options;
     const bool sees_all = trial->n_folds == 1 && kind == MODEL_NET;
     struct sample *seen;
     size_t n_seen = 0;
@@ -132,9 +154,8 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
     for (size_t i = 0; i < trial->n; i++)
         if (sees_all || !is_in_fold(trial, &trial->known[i], fold))
             seen[n_seen++] = trial->known[i];
-    options.kind = kind;
     if (n_seen >= TRAIN_MIN_FIT &&
-        !(rc = train_fit(&model, seen, n_seen, &options, &arena, err)))
+        !(rc = fit(trial, &model, seen, n_seen, kind, &arena, err)))
         ask(trial, &model, fold, &arena);
     arena_release(&arena);
     return rc;
@@ -237,11 +258,16 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
 {
     struct error_list choice = {0};
     struct train_options chosen = *options;
-    struct trial trial = {.options = &chosen};
+    struct trial trial = {.options = &chosen,
+                          .end_ms =
+                              options->time_limit_s > 0
+                                  ? clock_ms() + 1000 * options->time_limit_s
+                                  : INFINITY};
     struct arena scratch = {0};
     int rc = -1;
 
     collect(&trial, samples, n, &scratch);
+    trial.n_to_fit = (trial.has_nets ? MODEL_MONOTONE : 1) * trial.n_folds + 1;
     if (trial.n && !chosen.gpu &&
         train_gpu(&chosen.gpu, trial.known, trial.n, options, arena, err))
         goto out;
@@ -250,7 +276,7 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
             try_kind(&trial, &choice, (enum model_kind)kind, err))
             goto out;
     chosen.kind = best_kind(&trial, &choice);
-    if (train_fit(model, samples, n, &chosen, arena, err))
+    if (fit(&trial, model, samples, n, chosen.kind, arena, err))
         goto out;
     model->choice = choice;
     model->training.n_folds = trial.n_folds;

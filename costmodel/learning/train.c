@@ -68,6 +68,7 @@ void train_options_init(struct train_options *options)
 /* State of one training. */
 struct training_run {
     const struct train_options *options;
+    double begin_ms; /* of the call of train_fit */
     unsigned epochs, batch_size;
     /* Number of measured samples, without pseudo-labels. */
     size_t n_known;
@@ -355,7 +356,6 @@ static int run_epochs(struct training_run *run, struct model *model,
 {
     const struct train_options *options = run->options;
     const bool validates = run->validation.n_samples > 0;
-    const double start_ms = clock_ms();
     double best_loss = INFINITY;
 
     for (unsigned epoch = 1; epoch <= run->epochs; epoch++) {
@@ -377,7 +377,7 @@ static int run_epochs(struct training_run *run, struct model *model,
              options->on_epoch(options->ctx, epoch, run->epochs, train_loss,
                                loss)) ||
             (options->time_limit_s > 0 &&
-             clock_ms() - start_ms > 1000 * options->time_limit_s))
+             clock_ms() - run->begin_ms > 1000 * options->time_limit_s))
             break;
     }
     if (!isfinite(best_loss))
@@ -552,6 +552,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
               struct err *err)
 {
     struct training_run run = {.options = options,
+                               .begin_ms = clock_ms(),
                                .weight_decay = WEIGHT_DECAY};
     const struct dataset *train = &run.train;
     const struct gpu_spec *gpu = options->gpu;

@@ -73,8 +73,9 @@ struct train_options {
     double average;
     enum train_loss loss;
     uint64_t seed;
-    /* Time limit of training, which stops with the best result so far. 0: no
-     * limit. */
+    /* Time limit of train_fit, or of train_choose with all its trainings. A
+     * training stops with the best result so far, after one epoch at least. 0:
+     * no limit. */
     double time_limit_s;
     /* Called after each of the `epochs` epochs; may be NULL. The losses are in
      * the units of training. Without validation both losses are equal. If the

@@ -157,6 +157,42 @@ static void test_counts(void)
     }
 }
 
+static int count_epoch(void *ctx, unsigned epoch, unsigned epochs,
+                       double train_loss, double validation_loss)
+{
+    (void)epoch;
+    (void)epochs;
+    (void)train_loss;
+    (void)validation_loss;
+    ++*(unsigned *)ctx;
+    return 0;
+}
+
+/* All trainings share a time limit. After its end each net is trained for one
+ * epoch. */
+static void test_limit(void)
+{
+    enum { N = 112, N_NETS = 21 }; /* two kinds in ten folds, and the model */
+    struct arena arena = {0};
+    const struct sample *samples = few_samples('B', N, 0.4, 1, &arena);
+    struct train_options options;
+    struct model model;
+    struct err err = {0};
+    unsigned n_epochs = 0;
+
+    train_options_init(&options);
+    options.time_limit_s = 1e-9;
+    options.on_epoch = count_epoch;
+    options.ctx = &n_epochs;
+    ok(!train_choose(&model, samples, N, &options, &arena, &err), "chosen%s",
+       err.msg);
+    ok(n_epochs == N_NETS || n_epochs == N_NETS - 1,
+       "%u epochs of 20 or 21 "
+       "nets",
+       n_epochs);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     struct err err = {0};
@@ -168,5 +204,6 @@ int main(void)
     test_corrected('A');
     test_corrected('B');
     test_counts();
+    test_limit();
     return tap_done();
 }
