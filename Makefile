@@ -67,7 +67,8 @@ CFLAGS_release = -O3 -g
 # ASSIGNMENT_CHECK_EVERY, assignment_check_every.
 CHECK_EVERY ?= 256
 CFLAGS_debug   = -O0 -g3 -DASSIGNMENT_CHECK_EVERY=$(CHECK_EVERY)
-CFLAGS_asan    = -O1 -g -fsanitize=address,undefined -DHAVE_ASAN \
+# -O2 runs the tests in two thirds of the time of -O1.
+CFLAGS_asan    = -O2 -g -fsanitize=address,undefined -DHAVE_ASAN \
     -DASSIGNMENT_CHECK_EVERY=$(CHECK_EVERY) \
     -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    = -O1 -g -fsanitize=thread
@@ -268,13 +269,17 @@ PROP_TESTS  = $(sort $(wildcard tests/prop/t_*.c))
 FUZZ_TESTS  = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
 programs    = $(patsubst %.c,$(O)/%,$(1))
+# Tests of what the default effort finds. They take as long in any size, so
+# they belong to test-long, of which .ci/run runs them too. Other tests run the
+# same code with less effort.
+EFFORT_PROP   = $(addprefix tests/prop/,t_golden_tasks.c t_nets_effort.c)
+EFFORT_PYTHON = $(addprefix tests/python/,t_default_effort.py t_tutorial.py)
+EFFORT_TESTS  = $(call programs,$(EFFORT_PROP))
 # The longest tests run first, so that no core waits for one at the end.
-TESTS       = $(call programs,$(PROP_TESTS) $(UNIT_TESTS) $(FUZZ_TESTS)) \
+TESTS       = $(call programs,$(filter-out $(EFFORT_PROP),$(PROP_TESTS)) \
+    $(UNIT_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
-# Left out under sanitizers: the commands of the tutorial and of a default
-# search. They take minutes there, and other tests run the same code.
-PYTHON_TESTS = $(sort $(filter-out \
-    $(if $(filter asan tsan,$(CONFIG)),%/t_tutorial.py %/t_default_effort.py),\
+PYTHON_TESTS = $(sort $(filter-out $(EFFORT_PYTHON),\
     $(wildcard tests/python/t_*.py)))
 CLI_TESTS   = $(sort $(wildcard tests/cli/*.sh))
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
@@ -321,6 +326,8 @@ $(addprefix $(O)/tests/unit/device/t_lookup_,forward backward): \
 # -O1 compiles a test in half the time of -O3; -g1 gives backtraces their lines.
 $(O)/tests/unit/%.o $(O)/tests/prop/%.o $(O)/tests/fuzz/%.o: \
     private CFLAGS_release += -O1 -g1
+$(O)/tests/unit/%.o $(O)/tests/prop/%.o $(O)/tests/fuzz/%.o: \
+    private CFLAGS_asan += -O1
 
 $(O)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
 
@@ -376,7 +383,7 @@ test:
 	@CC='$(CC)' .ci/deps test
 	@$(AGAIN) run-tests
 
-tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
+tests: $(O)/neuroshard $(TESTS) $(EFFORT_TESTS) $(FAULT_SO)
 
 run-tests: tests
 	$(Q)$(call PROVE,$(PYTHON_TESTS) $(CLI_TESTS) $(TESTS))
@@ -414,7 +421,8 @@ test-long:
 
 ANCHORS = $(O)/tests/bench/bench_anchors
 run-test-long: tests $(ANCHORS)
-	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_PYTHON) $(LONG_TESTS))
+	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(EFFORT_PYTHON) $(EFFORT_TESTS) \
+	    $(LONG_PYTHON) $(LONG_TESTS))
 	$(Q)NEUROSHARD_DATA='$(CURDIR)/data' $(ANCHORS) >$(ANCHORS).txt || \
 	    { grep '^FAIL' $(ANCHORS).txt; exit 1; }
 	$(Q)$(if $(filter full,$(SIZE)),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_CLI)))
@@ -756,8 +764,8 @@ make [TARGET] [SWITCH=VALUE]...
              DLRM_DIR: where facebookresearch/dlrm has dlrm_main.py
   test-report  pages of `report` in headless Chromium, installed like the rest;
              skipped where it cannot be had; SHOTS=DIR keeps pictures
-  test-long  the tests that draw their inputs, on many more of them, and the
-             bounds on what others have measured;
+  test-long  the tests that draw their inputs, on many more of them, those of
+             the default effort, and the bounds on what others have measured;
              SIZE=7 goes 7 % of the way from those of test
   test-one   one test: T=tests/unit/core/t_step.c, T=tests/cli/plan_reports.sh
   test-repeat  the tests of test N=10 times in other orders, every second time

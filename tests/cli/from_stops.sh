@@ -5,6 +5,8 @@
 
 . "$ROOT/tests/cli/common"
 
+[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
+
 # evaluations OPTIONS...: prints the number of placements searched
 evaluations()
 {
