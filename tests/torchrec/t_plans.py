@@ -112,7 +112,7 @@ def planned_cases(work, job):
                 *("--hosts-per-domain", str(job.pod_size)),
                 *("--memory-model", "weights", "--reserve", "0"),
                 *("--memory", f"{14 * n_bytes // 10 // job.n_ranks}B"),
-                *("--effort", "20000"),
+                *("--effort", "20000", "--simplest-within", "0%"),
             )
             if status:
                 ok(False, what, why)
