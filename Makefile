@@ -495,7 +495,7 @@ gpu-check: gpu-programs
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
 .PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded \
-    bench-empty bench-wire fuzz run-fuzz
+    bench-empty bench-wire bench-unknown-wire fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -539,6 +539,10 @@ bench-wire: $(O)/neuroshard $(O)/tests/bench/bench_wire
 	    tests/wire/bench.py $(if $(filter 1,$(SMALL)),--small) \
 	    $(if $(KEEP),--keep '$(KEEP)'),echo \
 	    'bench-wire skipped: the program is built without MPI')
+
+bench-unknown-wire: $(O)/neuroshard
+	@NEUROSHARD='$(abspath $(O)/neuroshard)' NEUROSHARD_DATA='$(CURDIR)/data' \
+	    tests/bench/unknown_wire.py $(EFFORT)
 
 fuzz:
 	@.ci/deps fuzz
@@ -786,6 +790,8 @@ make [TARGET] [SWITCH=VALUE]...
   bench-wire  exchanges and plans over links of a known rate, beside what is
              predicted; needs root, iproute2 and Open MPI; KEEP=DIR keeps what
              was measured and goes on from there, SMALL=1 takes some minutes
+  bench-unknown-wire  plan --wire on twelve lists, beside plans made at ten fixed
+             bandwidths; EFFORT=60000 takes some minutes
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,
              SMALL=1 only shows that all of it works
