@@ -23,7 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANCHOR_COLUMNS 16
+#define ANCHOR_COLUMNS 25
+/* Least number of bytes of a record. */
+#define ANCHOR_RECORD 16
 
 /* One measurement of lookups. */
 struct anchor {
@@ -106,7 +108,7 @@ static size_t anchor_records(char *(**fields)[ANCHOR_COLUMNS], const char *name,
     if (file_read(&text, &len, path, arena, &err))
         anchor_bail(err.msg);
     *fields = list.fields =
-        arena_alloc(arena, len / ANCHOR_COLUMNS + 1, sizeof(**fields));
+        arena_alloc(arena, len / ANCHOR_RECORD + 1, sizeof(**fields));
     if (csv_read(text, len, path, anchor_record, &list, arena, &err))
         anchor_bail(err.msg);
     return list.n;

@@ -58,7 +58,7 @@ static inline int added_ms(double *ms, const struct sample *sample,
     if (gpu_spec_get(&spec, arena_strndup(arena, gpu, strcspn(gpu, ".")), arena,
                      err))
         return -1;
-    ids = gpu_spec_ids(spec);
+    ids = gpu_spec_ids(spec, 1);
     *ms = 1e-3 * ids.check.base_us;
     for (uint32_t t = 0; t < sample->n_tables; t++)
         *ms += 1e-6 * comm_id_work_ns(&ids.check, batch,

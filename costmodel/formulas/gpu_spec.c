@@ -108,6 +108,11 @@ static double reduce_us(const struct cluster *cluster)
  *   for bags  0.96     1.02       1
  *   for ids   0.80     0.79       0.72
  *
+ * TorchRec permutes nothing in a job of one device: its exchange of ids
+ * (KJTAllToAllTensorsAwaitable) returns the batch as it came. The steps of 92
+ * such jobs that take more than 4 ms agree
+ * (data/measurements/torchrec-nvidia-h100-steps.csv).
+ *
  * A CPU copies the ids. Its time is that of the bytes read and written, plus
  * one step of the loop for each bag (estimated [E]).
  *
@@ -116,7 +121,7 @@ static double reduce_us(const struct cluster *cluster)
  * (data/measurements/fbgemm-nvidia-h100-checks.csv), half of the predictions
  * are within 2 % and nine in ten within 7 %. TorchRec leaves the check on.
  */
-struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
+struct id_rates gpu_spec_ids(const struct gpu_spec *spec, uint32_t n_devices)
 {
     const double h100_issues = 132 * 1.755, h100_gbps = 2900;
     const double per_bag = h100_issues / (spec->n_sms * spec->clock_ghz);
@@ -130,7 +135,11 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
 
     if (spec->comm_form == COMM_TOTAL)
         return rates;
-    rates.permute = (struct id_rate){19.3, 0.1715 * per_bag, 0.00406 * per_id};
+    if (n_devices > 1 || !runs_torchrec(spec))
+        rates.permute =
+            (struct id_rate){19.3, 0.1715 * per_bag, 0.00406 * per_id};
+    else
+        rates.permute = (struct id_rate){0};
     rates.bucketize = (struct id_rate){20.7, 0.46 * per_bag, 0.0212 * per_id};
     if (!spec->skips_checks)
         rates.check = (struct id_rate){GPU_SPEC_CHECK_US, 0.2304 * per_bag,
@@ -189,7 +198,7 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
         .inter = across_hosts(spec, cluster),
         .reduce_us = spec->comm_form == COMM_PORT ? reduce_us(cluster) : 0,
         .source = "latency and copy bandwidth of a host's memory",
-        .ids = gpu_spec_ids(spec),
+        .ids = gpu_spec_ids(spec, cluster->n_devices),
         .dedup = gpu_spec_dedup(spec),
         .host = host_of(spec),
     };

@@ -58,7 +58,8 @@ struct gpu_spec {
     double class_error_frac[MAX_INTERVALS];
 };
 
-struct id_rates gpu_spec_ids(const struct gpu_spec *spec);
+/* Returns the rates of the operations on ids in a job of n_devices devices. */
+struct id_rates gpu_spec_ids(const struct gpu_spec *spec, uint32_t n_devices);
 /* Returns the rates of deduplicating ids; all rates are 0 for a device that
  * does not run TorchRec. */
 struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec);

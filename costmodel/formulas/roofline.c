@@ -427,7 +427,7 @@ void roofline_embed(const struct gpu_spec *spec, const struct problem *problem,
                     double out[ROOFLINE_LANES])
 {
     double *job = out + LANE_JOB;
-    const struct id_rates ids = gpu_spec_ids(spec);
+    const struct id_rates ids = gpu_spec_ids(spec, problem->cluster.n_devices);
     const double lookups = shard_lookups(problem, shard);
     struct feature_input input;
 
@@ -523,7 +523,7 @@ uint64_t roofline_hash(const struct gpu_spec *spec, enum dedup dedup)
 {
     const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LEAST_LOOKUPS,
                                 LONG_BIN,   GROUP_LOOKUPS,  SPLIT_FRAC};
-    const struct id_rates ids = gpu_spec_ids(spec);
+    const struct id_rates ids = gpu_spec_ids(spec, 2);
     const struct dedup_rates rates = gpu_spec_dedup(spec);
     uint64_t hash = hash_bytes(&ids, sizeof(ids), gpu_spec_hash(spec));
 

@@ -60,7 +60,7 @@ int sample_leave_out_checks(struct sample *sample,
         return -1;
     if (!spec)
         return 0;
-    ids = gpu_spec_ids(spec);
+    ids = gpu_spec_ids(spec, 1);
     ms = -1e-3 * ids.check.base_us;
     for (uint32_t t = 0; t < sample->n_tables; t++)
         ms -= 1e-6 * comm_id_work_ns(&ids.check, setting->batch,

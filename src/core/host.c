@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Time of the host for one kind of sharding, and for each further kind. */
-static const struct time_range of_first_kind = {2.09, 1.7, 2.5};
+static const struct time_range of_first_kind = {2, 1.6, 2.4};
 static const struct time_range of_further_kind = {0.5, 0.26, 0.81};
 /* Number of tables up to which the measured jobs go; largest time per table
  * above this number. */

@@ -11,13 +11,14 @@
  * other. For TorchRec this takes about 2 ms, whatever the tables. The time does
  * not depend on the GPU, because it is the time of Python and C++ on the CPU.
  *
- *     host = 2.09 ms + 0.5 ms x (kinds of sharding - 1)
+ *     host = 2 ms + 0.5 ms x (kinds of sharding - 1)
  *
  * A kind of sharding is a sharding type of TorchRec. Each type has lookups and
  * exchanges of its own, which the host queues one by one.
  *
- *     2.09 ms   mean of 144 jobs with one kind of sharding and less than 1 ms
- *               of GPU work, on one H100; 1.7 to 2.5 ms in eight of ten jobs
+ *     2 ms      median of 150 jobs with one kind of sharding and less than 1 ms
+ *               of GPU work, on one H100: root of (step^2 - GPU work^2).
+ *               1.6 to 2.4 ms in eight of ten jobs.
  *     0.5 ms    median over 114 sets of tables on an H100 (0.26 to 0.81 in
  *               eight of ten) and over 29 sets on an H200. Only FBGEMM's
  *               operations were timed, so this is a lower end.
@@ -28,8 +29,9 @@
  * only.
  *
  * GPU work and host overlap in part. The step is the root of the sum of their
- * squares. On 338 measured steps this errs by 10.0 % in the mean, if the host
- * is fitted to the other lists of tables. The larger of the two errs by 12.8 %.
+ * squares. On 246 measured steps below 4 ms this errs by 7.6 % in the median
+ * and 10.6 % in the mean, if the host is fitted to the other lists of tables.
+ * The larger of the two errs by 13.1 and 15.4 % (make bench, table host).
  */
 
 /* A predicted time and the range in which it is expected. */

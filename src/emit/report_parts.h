@@ -21,7 +21,7 @@ extern const struct byte_unit byte_units[];
  * time. */
 void report_job(const struct plan *plan, struct buf *out);
 /* Prints the step time, its range, GPU work and host, without a line break:
- * "step    3.0 ms, 2.6 to 3.4: GPU work 2.2 ms +-10 %, host 2.09 ms ..." */
+ * "step    3.0 ms, 2.6 to 3.4: GPU work 2.2 ms +-10 %, host 2.00 ms ..." */
 void report_step(const struct plan *plan, int n_decimals, struct buf *out);
 /* Prints the lower bound: "bound   no plan has less GPU work than ..." */
 void report_bound(const struct plan *plan, int n_decimals, struct buf *out);

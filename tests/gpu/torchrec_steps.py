@@ -9,6 +9,9 @@ emitted loader gives the plan to TorchRec's DistributedModelParallel, the lines
 of neuroshard-record(1) time the lookups, and `neuroshard record` reads the
 times. OUT gets one CSV line per job: measured and predicted ms of input,
 forward and backward, the time of a step, and the time of the host to queue it.
+The last columns say which tables the job has: the number by which their rows
+are divided, and the index of each table in the list, counted from 0, with a z
+if its skew is not that of the list but a Zipf law with exponent 1.05.
 Nothing waits for the device in between, so the device is never idle while it
 has more work than the host.
 
@@ -51,6 +54,7 @@ PHASES = ("input", "forward", "backward")
 FIELDS = ["list", "n_tables", "batch", "n_ids", "n_columns", "gib"]
 FIELDS += [f"{phase}_ms" for phase in PHASES]
 FIELDS += [f"predicted_{phase}_ms" for phase in PHASES] + ["step_ms", "host_ms"]
+FIELDS += ["rows_divisor", "tables"]
 
 
 def read_list(name):
@@ -67,7 +71,8 @@ def read_list(name):
 
 
 def jobs(source):
-    """Yields (list, all or some of its tables, batch), endlessly."""
+    """Yields (list, all or some of its tables, batch, divisor of their rows),
+    endlessly."""
     for turn in itertools.count():
         for name in LISTS:
             tables = list(read_list(name))
@@ -85,7 +90,7 @@ def jobs(source):
                 table["num_embeddings"] = rows
                 if turn and source.random() < 0.5:
                     table["zipf_alpha"] = 1.05
-            yield name, tables, batch
+            yield name, tables, batch, divisor
 
 
 def n_bytes(tables, divisor):
@@ -220,7 +225,15 @@ def train(work, tables, batch, device):
     return median_ms(inputs), median_ms(steps), statistics.median(hosts[WARM_UP:])
 
 
-def run_job(options, work, name, tables, batch, device):
+def marked(name, tables):
+    """Returns the indices of the tables, with their marks."""
+    source = {t["name"]: (i, t) for i, t in enumerate(read_list(name))}
+    for table in tables:
+        i, before = source[table["name"]]
+        yield f"{i}z" if table["zipf_alpha"] != before["zipf_alpha"] else f"{i}"
+
+
+def run_job(options, work, name, tables, batch, divisor, device):
     predicted = make_plan(options, work, tables, batch)
     input_ms, step_ms, host_ms = train(work, tables, batch, device)
     arch = torch.cuda.get_device_capability() if device == "cuda" else None
@@ -245,6 +258,8 @@ def run_job(options, work, name, tables, batch, device):
         "gib": f"{n_bytes(tables, 1) / 2**30:.2f}",
         "step_ms": f"{step_ms:.4f}",
         "host_ms": f"{host_ms:.4f}",
+        "rows_divisor": divisor,
+        "tables": " ".join(marked(name, tables)),
     }
     for phase in PHASES:
         row[f"{phase}_ms"] = f"{measured[phase]:.4f}"
@@ -276,7 +291,7 @@ def main():
         with open(options.out, "w", encoding="utf-8", buffering=1) as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
-            for name, tables, batch in jobs(random.Random(2)):
+            for name, tables, batch, divisor in jobs(random.Random(2)):
                 if time.monotonic() > end or n_failed > 5:
                     break
                 if options.small:
@@ -285,7 +300,9 @@ def main():
                         t["num_embeddings"] = min(t["num_embeddings"], 1000)
                 try:
                     writer.writerow(
-                        run_job(options, work, name, tables, batch, device)
+                        run_job(
+                            *(options, work, name, tables, batch, divisor, device)
+                        )
                     )
                     n_done += 1
                 except RuntimeError as error:

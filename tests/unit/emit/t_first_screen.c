@@ -77,7 +77,7 @@ static void test_whole(void)
                                            {.planner = "B's",
                                             .ratio = 1.01,
                                             .gain_error_frac = NAN,
-                                            .step.host_ms = 2.59}};
+                                            .step.host_ms = 2.5}};
     const struct report_options options = {.is_default_batch = true,
                                            .path = "p.json",
                                            .alternatives = alternatives,
@@ -90,8 +90,8 @@ static void test_whole(void)
     plan.problem.cluster.is_default_gpu = true;
     is_str(
         screen_of(&plan, &options),
-        "5 tables on 3 x H100: 2.85 ms, 2.24 to 3.56; <= 23.0M samples/s\n"
-        "tables' part: GPU work 1.20 ms +-10 % partly beside host 2.59 ms; "
+        "5 tables on 3 x H100: 2.77 ms, 2.16 to 3.47; <= 23.6M samples/s\n"
+        "tables' part: GPU work 1.20 ms +-10 % partly beside host 2.50 ms; "
         "waits for host\n"
         "1.10x +-3 % faster than A's planner: 1.30x +-5 % GPU work, host 3.09 "
         "ms\n"
@@ -105,7 +105,7 @@ static void test_whole(void)
         "GPU 0 #############     1.00 ms    0 GiB  wide/2 rows/3 own0\n"
         "GPU 1 ##############    1.10 ms    0 GiB  wide/2 rows/3 own1\n"
         "GPU 2 ###############   1.20 ms    0 GiB  rows/3 own2\n"
-        "assumed: GPU h100, skew Zipf 1.05, global batch 65536, host 2.59 ms, "
+        "assumed: GPU h100, skew Zipf 1.05, global batch 65536, host 2.5 ms, "
         "no dense\n"
         "wrote p.json; next: neuroshard emit p.json --format torchrec, or "
         "--details\n",

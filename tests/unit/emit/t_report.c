@@ -346,7 +346,7 @@ static void test_host(void)
     plan.total_ms = 1;
     plan.cost.host = HOST_MEASURED;
     is_in(report_of(&plan),
-          "step    2.776 ms, 2.2 to 3.5: GPU work 1.000 ms, host 2.59 ms "
+          "step    2.693 ms, 2.1 to 3.4: GPU work 1.000 ms, host 2.50 ms "
           "(2 kinds of sharding, assumed)\n");
 }
 

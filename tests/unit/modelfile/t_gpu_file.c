@@ -417,6 +417,35 @@ static void test_domains(void)
     is_i64(n_wrong, 0, "a domain is priced as a host with as many GPUs");
 }
 
+/* TorchRec permutes the ids that other devices send. A CPU always copies its
+ * ids. */
+static void test_ids(void)
+{
+    const struct gpu_spec *h100 = get("h100"), *cpu = get("cpu");
+    struct gpu_spec without_torchrec;
+    struct id_rates one, two;
+
+    if (!ok(h100 && cpu, "h100 and cpu"))
+        return;
+    one = gpu_spec_ids(h100, 1);
+    two = gpu_spec_ids(h100, 2);
+    ok(one.permute.base_us == 0 && one.permute.bag_ns == 0 &&
+           one.permute.id_ns == 0,
+       "one GPU permutes nothing");
+    ok(two.permute.base_us > 19 && two.permute.bag_ns > 0.1,
+       "two GPUs permute ids");
+    ok(one.bucketize.base_us == two.bucketize.base_us &&
+           one.check.bag_ns == two.check.bag_ns,
+       "other operations are the same");
+    without_torchrec = *h100;
+    without_torchrec.skips_checks = true;
+    ok(gpu_spec_ids(&without_torchrec, 1).permute.base_us ==
+           two.permute.base_us,
+       "other kernels permute ids of one GPU, too");
+    ok(gpu_spec_ids(cpu, 1).permute.id_ns == gpu_spec_ids(cpu, 2).permute.id_ns,
+       "so does a CPU");
+}
+
 int main(void)
 {
     test_first();
@@ -425,6 +454,7 @@ int main(void)
     test_unique();
     test_devices();
     test_domains();
+    test_ids();
     test_read();
     test_refused();
     arena_release(&arena);
