@@ -72,6 +72,7 @@ static void test_means(void)
             tasks[t].entries = entries[t];
             for (size_t p = 0; p < test->n_planners; p++) {
                 entries[t][p].valid = test->total_ms[t][p] > 0;
+                entries[t][p].step.cost = "model:a";
                 entries[t][p].step.priced.total_ms = test->total_ms[t][p];
                 entries[t][p].search_ms = 1;
             }
@@ -256,10 +257,13 @@ static void test_outside(void)
 {
     static struct cost_outside outside[] = {{"t", "rows", 4e9, 10, 2e8}};
     struct compare_entry entries[] = {
-        {.planner = "other", .valid = true, .parts_ms = {NAN}},
+        {.planner = "other",
+         .valid = true,
+         .step.cost = "plain",
+         .parts_ms = {NAN}},
         {.planner = "ours",
          .valid = true,
-         .step.priced.total_ms = 2,
+         .step = {.cost = "plain", .priced.total_ms = 2},
          .parts_ms = {NAN},
          .cost = {.outside = outside, .n_outside = 1}}};
     struct compare_task task = {"first", entries};
@@ -312,6 +316,7 @@ static void test_print(void)
                                                 .memory_bytes = memory},
                                     .batch = 64},
                         .devices = devices,
+                        .cost.name = "plain",
                         .total_ms = 6};
     struct compare_entry entries[2][2] = {
         {{.planner = "other"}, {.planner = "ours"}},
@@ -401,6 +406,7 @@ static void test_gains(void)
         for (int p = 0; p < 2; p++) {
             entries[p].step.priced.lookup_error.frac =
                 gains[i].ratio_frac / RATIO_ERROR_SHARE;
+            entries[p].step.cost = "model:a";
             entries[p].step.priced.exchange_error.frac = gains[i].exchange_frac;
         }
         compare_means(&comparison);
@@ -424,6 +430,7 @@ static void test_valid(void)
                                                  .lookup_ms = 5,
                                                  .lookup_error.frac = 0.01}};
 
+        ours.step.cost = entry.step.cost = "model:a";
         compare_pair(&entry, &ours);
         ok(i == 3 ? entry.ratio == 1.25 && entry.is_significant
                   : isnan(entry.ratio) && isnan(entry.gain_error_frac) &&
