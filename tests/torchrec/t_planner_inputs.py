@@ -163,7 +163,7 @@ def check_line():
         "the line of a plan that does not change training",
         f"{levels} {line}",
     )
-    ok("GPU work 0." in host and ", host 2.09 ms)" in host, "and its host", host)
+    ok("GPU work 0." in host and ", host 2.00 ms)" in host, "and its host", host)
     ok(
         cut_levels == ["WARNING"]
         and "row-wise Adagrad goes by pieces of rows, not by rows, in 1" in cut
