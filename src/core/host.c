@@ -102,7 +102,8 @@ struct time_range plan_step(const struct plan *plan)
     return (struct time_range){
         .ms = step_with_host_ms(plan->total_ms, host.ms),
         .least_ms = step_with_host_ms(plan->total_ms / times, host.least_ms),
-        .most_ms = step_with_host_ms(plan->total_ms * times, host.most_ms)};
+        .most_ms = step_with_host_ms(
+            (plan->total_ms + plan_shared_ms(plan)) * times, host.most_ms)};
 }
 
 bool plan_waits_for_host(const struct plan *plan)

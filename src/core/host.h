@@ -58,8 +58,9 @@ struct time_range plan_host(const struct plan *plan);
 /* Returns the step time of GPU work that takes total_ms, and a host that takes
  * host_ms. */
 double step_with_host_ms(double total_ms, double host_ms);
-/* Returns the step time of a priced plan. The range covers the host and, if it
- * is known, the error of the cost model. */
+/* Returns the step time of a priced plan. The range covers the host, the error
+ * of the cost model, if it is known, and at its upper end a shared network
+ * (plan_shared_ms). */
 struct time_range plan_step(const struct plan *plan);
 /* Returns whether the host of the plan takes longer than its GPU work. */
 bool plan_waits_for_host(const struct plan *plan);

@@ -58,6 +58,16 @@ void plan_print_error(const struct plan *plan, struct buf *out)
                    100 * frac, part);
 }
 
+double plan_shared_ms(const struct plan *plan)
+{
+    const struct wire *wire = &plan->cost.wire;
+
+    if (!wire->assumes_inter || !(wire->inter_gbps > 0) ||
+        !plan_has_parts(plan))
+        return 0;
+    return (SHARED_NETWORK_TIMES - 1) * plan_priced_parts(plan).exchange_ms;
+}
+
 /* Returns the error of a ratio of two lookup times; 0 if unknown. */
 static double ratio_frac(const struct cost_error *error)
 {

@@ -32,6 +32,18 @@ double plan_error_frac(const struct plan *plan);
 void plan_print_error(const struct plan *plan, struct buf *out);
 
 /*
+ * Time that exchanges across hosts take on a shared network, as a multiple of
+ * the time at the published bandwidth. Assumed: users of 16 hosts of eight H20
+ * report "20+ GB/s" a GPU (NCCL issue 1792), about half of what the same
+ * adapters reach in published measurements.
+ */
+#define SHARED_NETWORK_TIMES 2
+/* Returns the time by which exchanges across hosts would lengthen the plan's
+ * total on a shared network. Returns 0 if the plan has one host, or if the
+ * bandwidth was given or measured. */
+double plan_shared_ms(const struct plan *plan);
+
+/*
  * Error of the ratio of the lookup times of two plans of one list of tables, as
  * a share of the larger error of the two times. The plans hold the same tables,
  * so a part of their errors cancels. Measured with 39 plans of six lists whose

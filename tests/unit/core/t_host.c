@@ -118,6 +118,21 @@ static void test_step(void)
     is_near(step.least_ms, hypot(2.5, 1.6), 1e-12, "both at their least");
     is_near(step.most_ms, hypot(3.6, 2.4), 1e-12, "both at their most");
     ok(!plan_waits_for_host(&plan), "the GPUs take longer");
+    plan.cost.exchange_error.frac = 0.2;
+    plan.exposed_ms[STEP_FORWARD] = 1;
+    plan.exposed_ms[STEP_OUTPUT] = 2;
+    plan.cost.wire = (struct wire){100, 10, false, true};
+    step = plan_step(&plan);
+    is_near(step.most_ms, hypot(5 * (1 + plan_error_frac(&plan)), 2.4), 1e-12,
+            "exchanges across hosts twice as long");
+    is_near(step.least_ms, hypot(3 / (1 + plan_error_frac(&plan)), 1.6), 1e-12,
+            "a shared network makes nothing shorter");
+    plan.cost.wire.assumes_inter = false;
+    is_near(plan_step(&plan).most_ms,
+            hypot(3 * (1 + plan_error_frac(&plan)), 2.4), 1e-12,
+            "a given bandwidth is believed");
+    plan.cost.wire = (struct wire){100, 0, true, true};
+    is_near(plan_shared_ms(&plan), 0, 0, "one host has no network");
     plan.total_ms = 1.9;
     ok(plan_waits_for_host(&plan), "the host takes longer");
     plan.cost.host = HOST_NONE;
