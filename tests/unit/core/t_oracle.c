@@ -49,7 +49,8 @@ static void test_total(void)
 {
     const double compute_ms[] = {1, 3}, bwd_ms[] = {2, 1}, fwd_ms[] = {4, 2};
     const double bad_ms[] = {1, NAN};
-    struct oracle oracle = {.n_terms = 2};
+    static const struct oracle_ops ops = {0};
+    struct oracle oracle = {.ops = &ops, .n_terms = 2};
 
     is_near(oracle_total_ms(2, compute_ms, bwd_ms, fwd_ms), 7, 0,
             "the slowest");
