@@ -46,12 +46,18 @@ static void test_missing(void)
     cublas_unload(&cublas);
 }
 
-/* The installed library has all functions. It needs no GPU for that. */
+/* The installed library has all functions. It needs no GPU for that. It
+ * allocates memory when it is loaded, and never frees it, which a leak
+ * sanitizer reports. */
 static void test_installed(void)
 {
     struct cublas cublas;
     struct err err = {0};
 
+#ifdef __SANITIZE_ADDRESS__
+    tap_skip("the installed one", "the program is built with sanitizers");
+    return;
+#endif
     if (cublas_load(&cublas, NULL, &err)) {
         if (strstr(err.msg, " lacks "))
             ok(0, "%s", err.msg);
@@ -102,6 +108,7 @@ static void test_rejects(const char *path)
            !strcmp(err.msg,
                    "cublasGemm failed: an unsupported value or parameter"),
        "%s", err.msg);
+    ok(!cublas.destroy(context), "closes the context");
     setenv("FAKE_CUBLAS_REFUSES", "1", 1);
     ok(cublas.create(&context), "refuses a context");
     cublas_unload(&cublas);
