@@ -155,8 +155,8 @@ static enum bins_answer search(struct bins *bins, uint64_t max_work)
 }
 
 /* Returns true if a short search proves that the largest items alone do not
- * fit. The whole search takes much longer to prove that, because it tries all
- * sets of small items beside them. The items are first those above half of the
+ * fit. The whole search takes much longer to prove that, because it also tries
+ * all sets of small items. The items are first those above half of the
  * largest bin, then those above a quarter, and so on. */
 static bool are_too_large(struct bins *bins)
 {

@@ -4,7 +4,8 @@
 
 #include "core/host.h"
 
-/* What a more complicated plan must make shorter (search/advice.h). */
+/* Conditions under which a more complicated plan is recommended
+ * (search/advice.h). */
 struct gain_rule {
     double error_frac;     /* error of the ratio of the two totals */
     bool knows_dense;      /* the dense part is known, so the step counts */

@@ -117,8 +117,8 @@ static bool uses_wire(const struct wire_candidates *candidates)
     return prices[N_WIRES - 1].total_ms > prices[0].total_ms;
 }
 
-/* Runs the searches for other plans. Those at slower wires come first, because
- * regrets are relative to their plans. */
+/* Runs the searches for other plans. The searches at slower wires come first,
+ * because regrets are relative to their plans. */
 static int find_others(struct choosing *choosing, const struct plan *plan,
                        const struct problem *problem, struct err *err)
 {

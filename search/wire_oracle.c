@@ -61,8 +61,8 @@ static size_t judge(const struct oracle *base, const struct shard *shards,
                              arena);
 }
 
-/* The times at wire 0, with what the worst regret adds to the total as part of
- * the forward communication of each device. */
+/* Stores the times at wire 0. The forward communication of each device includes
+ * the time that the worst regret adds to the total. */
 static void comm(const struct oracle *base, size_t n, const double *sums,
                  const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {

@@ -47,7 +47,7 @@ unsigned wire_pick(const struct wire_candidates *all, enum wire_choice choice);
 
 /* The largest bandwidth at which another candidate would be recommended. */
 struct wire_break_even {
-    double share;     /* of the assumed bandwidth, at most 1; 0: none */
+    double share;     /* share of the assumed bandwidth, at most 1; 0: none */
     double gain_frac; /* total of the chosen one / total of the other - 1, at
                          the slowest wire */
 };

@@ -68,7 +68,7 @@ void train_options_init(struct train_options *options)
 /* State of one training. */
 struct training_run {
     const struct train_options *options;
-    double begin_ms; /* of the call of train_fit */
+    double begin_ms; /* start of train_fit, on clock_ms() */
     unsigned epochs, batch_size;
     /* Number of measured samples, without pseudo-labels. */
     size_t n_known;

@@ -105,7 +105,7 @@ json_t *cost_outside_to_json(const struct cost_source *cost);
 #define N_WIRES 3
 extern const double wire_shares[N_WIRES];
 
-/* Largest number of terms of an oracle: those of a step, with the exchanges
+/* Largest number of terms of an oracle: the terms of a step, with the exchanges
  * once for each wire. */
 #define ORACLE_MAX_TERMS (STEP_MAX_TERMS + (N_WIRES - 1) * STEP_N_EXCHANGES)
 

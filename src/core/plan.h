@@ -36,8 +36,9 @@ struct device_cost {
 /* Loss of a plan if the wire is slower than assumed (search/wire_choice.h). The
  * wire is the link between hosts, or inside the host if there is one host. */
 struct wire_regret {
-    double assumed_gbps; /* of a GPU; 0: not computed, all else is 0, too */
-    bool is_inter;       /* the wire is between hosts or NVLink domains */
+    /* assumed bandwidth of a GPU; 0: not computed, and all members are 0 */
+    double assumed_gbps;
+    bool is_inter; /* the wire is between hosts or NVLink domains */
     /* at each share of wire_shares: total of the plan / total of the best plan
      * known - 1 */
     double regrets[N_WIRES];

@@ -32,10 +32,10 @@ double plan_error_frac(const struct plan *plan);
 void plan_print_error(const struct plan *plan, struct buf *out);
 
 /*
- * Time that exchanges across hosts take on a shared network, as a multiple of
- * the time at the published bandwidth. Assumed: users of 16 hosts of eight H20
- * report "20+ GB/s" a GPU (NCCL issue 1792), about half of what the same
- * adapters reach in published measurements.
+ * Factor by which exchanges across hosts are longer on a shared network than at
+ * the published bandwidth. Assumed: users of 16 hosts of eight H20 report 20
+ * GB/s a GPU (NCCL issue 1792). Published measurements of such adapters are
+ * about twice as fast.
  */
 #define SHARED_NETWORK_TIMES 2
 /* Returns the time by which exchanges across hosts would lengthen the plan's

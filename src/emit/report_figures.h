@@ -15,7 +15,8 @@ struct report_alternative {
     const char *without; /* such as "row cuts" */
     double ratio;        /* its GPU work as a multiple of the plan's */
     double error;        /* the ratio is within +- this; NAN: unknown */
-    double step_ratio;   /* the same of the step; NAN if it equals `ratio` */
+    /* its step as a multiple of the plan's; NAN if it equals `ratio` */
+    double step_ratio;
     bool keeps_training; /* it does without all changes of training */
     bool is_chosen;      /* the plan does without, too */
 };

@@ -140,8 +140,8 @@ static void print_lookups(const struct host_jobs *jobs, struct arena *arena)
            stats_median(backward, n));
 }
 
-/* Order of the steps: of all jobs, and of those with more GPU work than
- * host. */
+/* Prints how well steps are ordered: the steps of all jobs, and of the jobs
+ * with more GPU work than host. */
 static void print_order(const struct host_jobs *jobs, struct arena *arena)
 {
     const double host_ms = host_fitted(jobs, NULL, arena);

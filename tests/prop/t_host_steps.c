@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The host model (core/host.h) beside the measured steps to which it is fitted,
- * and the error that manual pages state for it. */
+/* Compares the host model (core/host.h) with the measured steps to which it is
+ * fitted, and its error with that in the manual pages. */
 #include "tests/tap.h"
 
 #include "tests/host_steps.h"

@@ -55,7 +55,8 @@ struct year {
     unsigned n_nights, per_night;
     struct sample *samples; /* [n], so far */
     size_t n;
-    struct model *use, *first; /* the model in use, and the first one */
+    struct model *use;   /* model in use */
+    struct model *first; /* model of the first night */
     struct rng rng;
     struct arena *arena;
 };
