@@ -2,8 +2,8 @@
 #include "device/gemm.h"
 
 #include "base/mem.h"
+#include "device/openblas_private.h"
 
-#include <cblas.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,20 +51,11 @@ int gemm_init(struct err *err)
     return 0;
 }
 
-void gemm_host(const struct gemm *gemm, const float *a, const float *b,
-               float *c)
+void (*openblas_sgemm(void))(void)
 {
-    const CBLAS_TRANSPOSE op_a = gemm->transpose_a ? CblasTrans : CblasNoTrans;
-    const CBLAS_TRANSPOSE op_b = gemm->transpose_b ? CblasTrans : CblasNoTrans;
-    const blasint m = (blasint)gemm->m, n = (blasint)gemm->n;
-    const blasint k = (blasint)gemm->k;
     void *address = dlsym(RTLD_DEFAULT, "cblas_sgemm");
-    __typeof__(cblas_sgemm) *sgemm;
+    void (*function)(void);
 
-    memcpy(&sgemm, &address, sizeof sgemm);
-    for (uint32_t i = 0; i < gemm->n_batch; i++)
-        sgemm(CblasRowMajor, op_a, op_b, m, n, k, 1, a + i * gemm->stride_a,
-              gemm->transpose_a ? m : k, b + i * gemm->stride_b,
-              gemm->transpose_b ? k : n, gemm->adds ? 1 : 0,
-              c + i * gemm->stride_c, n);
+    memcpy(&function, &address, sizeof function);
+    return function;
 }
