@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 #include "device/cublas.h"
+#include "device/device_cpu.h"
+#include "device/gemm_private.h"
 
 /* Device memory for cuBLAS: the size that NVIDIA recommends for an H100. With
  * memory of its own, cuBLAS gives the same result in each run. */
@@ -91,6 +93,69 @@ static int queue_cublas(struct gemm_library *library, const struct gemm *gemm,
         "cublasGemmStridedBatchedEx", err);
 }
 
+/* A batch that the threads of a CPU share. */
+struct shared_gemm {
+    const struct gemm *gemm;
+    const float *a, *b;
+    float *c;
+    unsigned n_parts;
+};
+
+/* Number of operations below which a product is not worth sharing: the threads
+ * of a pool take some microseconds to start. */
+#define LEAST_SHARED_OPERATIONS 1e6
+/* Rows or columns of a part are a multiple of this number, so that OpenBLAS
+ * computes whole tiles. */
+#define PART_MULTIPLE 16
+
+/* Returns the begin of part i of n items. */
+static uint32_t begin_of(const struct shared_gemm *shared, uint32_t n,
+                         uint64_t i, uint32_t multiple)
+{
+    const uint64_t begin = n * i / shared->n_parts;
+
+    return i == shared->n_parts ? n : (uint32_t)(begin / multiple * multiple);
+}
+
+/* Computes part `task`. A batch of many products is cut between two products, a
+ * single product along its longer side. */
+static void multiply_part(void *ctx, size_t task, unsigned thread)
+{
+    const struct shared_gemm *shared = ctx;
+    const struct gemm *gemm = shared->gemm;
+    struct gemm_part part = {
+        .batch_end = gemm->n_batch, .m_end = gemm->m, .n_end = gemm->n};
+    uint32_t *begin = &part.m_begin, *end = &part.m_end, multiple;
+
+    (void)thread;
+    if (gemm->n_batch >= shared->n_parts) {
+        begin = &part.batch_begin;
+        end = &part.batch_end;
+    } else if (gemm->n > gemm->m) {
+        begin = &part.n_begin;
+        end = &part.n_end;
+    }
+    multiple = begin == &part.batch_begin ? 1 : PART_MULTIPLE;
+    *begin = begin_of(shared, *end, task, multiple);
+    *end = begin_of(shared, *end, task + 1, multiple);
+    if (*begin < *end)
+        gemm_host_part(gemm, &part, shared->a, shared->b, shared->c);
+}
+
+/* Computes a batch on the threads of a CPU. */
+static void multiply_shared(struct device *device, const struct gemm *gemm,
+                            const float *a, const float *b, float *c)
+{
+    struct pool *pool = device_cpu(device)->pool;
+    struct shared_gemm shared = {gemm, a, b, c, pool_size(pool)};
+    const double operations = 2.0 * gemm->m * gemm->n * gemm->k * gemm->n_batch;
+
+    if (operations < LEAST_SHARED_OPERATIONS)
+        gemm_host(gemm, a, b, c);
+    else
+        pool_run(pool, shared.n_parts, multiply_part, &shared);
+}
+
 int gemm_queue(struct gemm_library *library, const struct gemm *gemm,
                const void *d_a, const void *d_b, void *d_c, struct err *err)
 {
@@ -99,6 +164,6 @@ int gemm_queue(struct gemm_library *library, const struct gemm *gemm,
     if (gemm->math != GEMM_FP32)
         return err_set(err, ERR_DEVICE,
                        "matrix products of a CPU are computed in fp32 only");
-    gemm_host(gemm, d_a, d_b, d_c);
+    multiply_shared(library->device, gemm, d_a, d_b, d_c);
     return 0;
 }

@@ -54,7 +54,8 @@ int gemm_open(struct gemm_library **out, struct device *device,
               struct err *err) MUST_CHECK;
 void gemm_close(struct gemm_library *library); /* NULL is fine */
 /* Computes a batch in the device's memory, after the work that was queued
- * before. A GPU queues the batch; a CPU computes it at once. Fails with
+ * before. A GPU queues the batch. A CPU computes it at once, on all threads of
+ * the device; the last bits may depend on their number. Fails with
  * ERR_DEVICE if a CPU is asked for another precision than GEMM_FP32. */
 int gemm_queue(struct gemm_library *library, const struct gemm *gemm,
                const void *d_a, const void *d_b, void *d_c,

@@ -83,21 +83,14 @@ static void multiply(struct batch *batch)
     }
 }
 
-/* Draws a batch. If it does not add, its c holds NANs, which must not be
- * read. Elements between two results are 7 and must stay. */
-static void batch_init(struct batch *batch, struct rng *rng,
-                       enum gemm_math math)
+/* Draws the elements and the strides of a batch of known shape. If the batch
+ * does not add, its c holds NANs, which must not be read. Elements between two
+ * results are 7 and must stay. */
+static void batch_fill(struct batch *batch, struct rng *rng)
 {
     struct gemm *gemm = &batch->gemm;
+    const bool is_bf16 = gemm->math == GEMM_BF16;
 
-    *gemm = (struct gemm){.transpose_a = rng_below(rng, 2),
-                          .transpose_b = rng_below(rng, 2),
-                          .m = 1 + (uint32_t)rng_below(rng, MOST),
-                          .n = 1 + (uint32_t)rng_below(rng, MOST),
-                          .k = 1 + (uint32_t)rng_below(rng, MOST),
-                          .n_batch = 1 + (uint32_t)rng_below(rng, 3),
-                          .adds = rng_below(rng, 2),
-                          .math = math};
     if (rng_below(rng, 4))
         gemm->stride_a = gemm->m * gemm->k + rng_below(rng, 5);
     gemm->stride_b = gemm->k * gemm->n + rng_below(rng, 5);
@@ -105,8 +98,8 @@ static void batch_init(struct batch *batch, struct rng *rng,
     batch->n_a = count(gemm->stride_a, gemm->n_batch, gemm->m * gemm->k);
     batch->n_b = count(gemm->stride_b, gemm->n_batch, gemm->k * gemm->n);
     batch->n_c = count(gemm->stride_c, gemm->n_batch, gemm->m * gemm->n);
-    batch->a = draw(rng, batch->n_a, math == GEMM_BF16);
-    batch->b = draw(rng, batch->n_b, math == GEMM_BF16);
+    batch->a = draw(rng, batch->n_a, is_bf16);
+    batch->b = draw(rng, batch->n_b, is_bf16);
     batch->c = draw(rng, batch->n_c, false);
     batch->want = mem_alloc(batch->n_c, sizeof *batch->want);
     for (size_t i = 0; i < batch->n_c; i++) {
@@ -117,6 +110,21 @@ static void batch_init(struct batch *batch, struct rng *rng,
     }
     memcpy(batch->want, batch->c, batch->n_c * sizeof *batch->c);
     multiply(batch);
+}
+
+/* Draws a batch of random shape. */
+static void batch_init(struct batch *batch, struct rng *rng,
+                       enum gemm_math math)
+{
+    batch->gemm = (struct gemm){.transpose_a = rng_below(rng, 2),
+                                .transpose_b = rng_below(rng, 2),
+                                .m = 1 + (uint32_t)rng_below(rng, MOST),
+                                .n = 1 + (uint32_t)rng_below(rng, MOST),
+                                .k = 1 + (uint32_t)rng_below(rng, MOST),
+                                .n_batch = 1 + (uint32_t)rng_below(rng, 3),
+                                .adds = rng_below(rng, 2),
+                                .math = math};
+    batch_fill(batch, rng);
 }
 
 static void batch_release(struct batch *batch)
@@ -187,6 +195,30 @@ static void test_math(struct gemm_library *library, struct device *device,
     ok(worst < most, "%s: off by %.1e", name, worst);
 }
 
+/* Products that are large enough for the threads of a CPU to share them: along
+ * the rows, along the columns, and between the products of a batch. */
+static void test_shared(struct gemm_library *library, struct device *device)
+{
+    static const struct gemm shared[] = {
+        {.m = 515, .n = 33, .k = 67, .n_batch = 1, .transpose_b = true},
+        {.m = 7, .n = 1031, .k = 80, .n_batch = 2, .adds = true},
+        {.m = 100, .n = 90, .k = 301, .n_batch = 1, .transpose_a = true},
+        {.m = 27, .n = 27, .k = 128, .n_batch = 40, .transpose_b = true},
+    };
+    struct rng rng;
+
+    rng_init(&rng, 46, 9);
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        struct batch batch = {.gemm = shared[i]};
+        double worst;
+
+        batch_fill(&batch, &rng);
+        worst = run(library, device, &batch);
+        ok(worst < 1e-5, "shared product %zu: off by %.1e", i, worst);
+        batch_release(&batch);
+    }
+}
+
 /* A CPU has fp32 only. */
 static void test_refused(struct gemm_library *library)
 {
@@ -214,6 +246,7 @@ static void test_device(const struct test_device *which)
     }
     test_math(library, device, GEMM_FP32, 1e-5, "fp32");
     if (device_is_host(device)) {
+        test_shared(library, device);
         test_refused(library);
     } else {
         test_math(library, device, GEMM_TF32, 1e-2, "tf32");
