@@ -202,7 +202,7 @@ static void test_shared(struct gemm_library *library, struct device *device)
     static const struct gemm shared[] = {
         {.m = 515, .n = 33, .k = 67, .n_batch = 1, .transpose_b = true},
         {.m = 7, .n = 1031, .k = 80, .n_batch = 2, .adds = true},
-        {.m = 100, .n = 90, .k = 301, .n_batch = 1, .transpose_a = true},
+        {.m = 100, .n = 90, .k = 151, .n_batch = 1, .transpose_a = true},
         {.m = 27, .n = 27, .k = 128, .n_batch = 40, .transpose_b = true},
     };
     struct rng rng;
