@@ -33,7 +33,12 @@ struct comm {
     void (*close)(struct comm *comm);
 };
 
-/* Opens an exchange. The world and the device determine its body. n_ranks:
+/* Opens an exchange. A thread that uses the exchange must be the only one that
+ * uses its world and its device meanwhile. A second thread therefore needs the
+ * second world (world_open_second) and a device of its own. On CPUs a device
+ * can reach the memory that was allocated with another one.
+ *
+ * The world and the device determine the body. n_ranks:
  * number of ranks of the plan. A world with more than one process must have
  * exactly n_ranks processes. Otherwise the call fails with ERR_USAGE, and the
  * message gives the number of processes to start. Fails with ERR_DEVICE if NCCL

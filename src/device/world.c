@@ -28,19 +28,39 @@ uint32_t world_launched_size(void)
     return 1;
 }
 
-int world_open(struct world **out, struct err *err)
+static struct world *make_alone(void)
 {
-    uint32_t launched = world_launched_size();
-    struct world *world;
+    struct world *world = mem_alloc(1, sizeof *world);
 
-    if (launched > 1)
-        return world_open_mpi(out, launched, err);
-    world = mem_alloc(1, sizeof *world);
     *world = (struct world){.size = 1,
                             .local_size = 1,
                             .n_hosts = 1,
                             .host_of = mem_alloc(1, sizeof *world->host_of)};
-    *out = world;
+    return world;
+}
+
+int world_open(struct world **out, struct err *err)
+{
+    uint32_t launched = world_launched_size();
+
+    if (launched > 1)
+        return world_open_mpi(out, launched, err);
+    *out = make_alone();
+    return 0;
+}
+
+int world_open_second(struct world **out, struct world *world, struct err *err)
+{
+    const size_t host_bytes = world->size * sizeof *world->host_of;
+
+    if (!world->ops) {
+        *out = make_alone();
+        return 0;
+    }
+    if (world->ops->open_second(out, world, err))
+        return -1;
+    (*out)->host_of = mem_alloc(host_bytes, 1);
+    memcpy((*out)->host_of, world->host_of, host_bytes);
     return 0;
 }
 

@@ -12,9 +12,15 @@
  * device/comm.h.
  *
  * All functions with a parameter `err` are collective: every process must call
- * them in the same order. With MPI they fail with ERR_DEVICE and MPI's own
+ * those of one world in the same order. At most one thread of a process may use
+ * a world at a time. With MPI the functions fail with ERR_DEVICE and MPI's own
  * message. Without MPI they do not fail, with one exception: world_rest fails
  * with ERR_INTERRUPTED after an interrupt.
+ *
+ * A second world has the same processes and a channel of its own. It lets a
+ * second thread of each process exchange data while the first thread computes
+ * or uses the first world. Calls in one world are not ordered with calls in the
+ * other.
  */
 struct buf; /* base/mem.h */
 struct world_ops;
@@ -37,10 +43,19 @@ struct world {
  * MPI, or has another MPI than the launcher's. Call it once per process, before
  * threads are started. */
 int world_open(struct world **out, struct err *err) MUST_CHECK;
+/* Opens a second world of the processes of `world`, which must not be a second
+ * world itself. At most one second world may be open at a time; close it before
+ * the first. A thread that waits in it sleeps, so that its processor is free
+ * for other threads. With MPI, `world` must have been opened by the thread that
+ * calls this, and the call fails with ERR_DEVICE if MPI does not allow several
+ * threads (MPI_THREAD_MULTIPLE). Collective over `world`. */
+int world_open_second(struct world **out, struct world *world,
+                      struct err *err) MUST_CHECK;
 void world_close(struct world *world); /* NULL is fine; collective */
 /* Ends all processes of the world at once, each with this exit status. Use it
  * after a failure of one process, because the others would wait for it forever.
- * Returns only if the world is this process alone. */
+ * Any thread may call it, for either world. Returns only if the world is this
+ * process alone. */
 void world_abort(struct world *world, int status);
 
 int world_barrier(struct world *world, struct err *err) MUST_CHECK;

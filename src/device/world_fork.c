@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,9 +26,14 @@
  * buffers in shared memory, one for each direction. All data between processes
  * go through these ring buffers. The writer copies in as much as fits, and the
  * reader copies it out at the same time.
+ *
+ * The second world has a second set of ring buffers. Both sets are mapped
+ * before the processes are forked. In the second world, a process that can copy
+ * nothing sleeps until a process at the other end of one of its ring buffers
+ * rings its bell.
  */
-/* Limit of the memory of all ring buffers together. The system assigns a page
- * only when it is first used. */
+/* Limit of the memory of all ring buffers of a set together. The system assigns
+ * a page only when it is first used. */
 #define RINGS_BYTES ((size_t)256 << 20)
 #define MAX_RING_BYTES ((size_t)256 << 10)
 /* One copy moves at most 1/TURNS of a ring buffer, so that writer and reader
@@ -45,12 +52,32 @@ struct ring {
     _Alignas(64) atomic_uint_least64_t n_read;
 };
 
+/* Tells a process of the second world that a ring buffer has changed. Its
+ * process sleeps only as long as n_rung has the value that it read before it
+ * looked at its ring buffers. */
+struct bell {
+    _Alignas(64) atomic_uint_least32_t n_rung;
+    atomic_bool is_awaited; /* the process sleeps or is about to sleep */
+};
+
+/* The ring buffers and bells of one world, one after the other in memory. */
+struct ring_set {
+    struct bell *bells; /* [size] */
+    struct ring *rings; /* [size][size], indexed by sender and receiver */
+    char *data;         /* [size][size][ring_bytes] */
+    size_t ring_bytes;
+};
+
 struct world_fork {
     struct world base;
-    /* [size][size], indexed by sender and receiver; mapped */
-    struct ring *rings;
-    char *data; /* [size][size][ring_bytes], follows the rings in memory */
-    size_t ring_bytes, mapped_bytes;
+    struct ring_set set;        /* of this world */
+    struct ring_set second_set; /* of the second world */
+    struct world_fork *first;   /* the first world if this is the second */
+    /* The members of the first world only: the memory of both sets, owned, and
+     * whether the second world is open. */
+    void *mapped;
+    size_t mapped_bytes;
+    bool has_second;
     bool sleeps;               /* true: the process sleeps while it waits */
     struct stretch *stretches; /* blocks being moved, [n_stretches]; owned */
     size_t n_stretches, cap;
@@ -66,7 +93,11 @@ static void fork_close(struct world *world)
 {
     struct world_fork *self = (struct world_fork *)world;
 
-    munmap(self->rings, self->mapped_bytes);
+    assert(!self->has_second);
+    if (self->first)
+        self->first->has_second = false;
+    else
+        munmap(self->mapped, self->mapped_bytes);
     mem_free(self->stretches);
     mem_free(self);
 }
@@ -77,10 +108,28 @@ static void fork_abort(struct world *world, int status)
     _exit(status);
 }
 
+/* Both functions change one value of the bell and then read the other. All four
+ * steps are sequentially consistent, so a process either sees the change or is
+ * woken. */
+static void bell_wait(struct bell *bell, uint32_t n_rung)
+{
+    atomic_store(&bell->is_awaited, true);
+    syscall(SYS_futex, &bell->n_rung, FUTEX_WAIT, n_rung, NULL, NULL, 0);
+    atomic_store(&bell->is_awaited, false);
+}
+
+static void bell_ring(struct bell *bell)
+{
+    atomic_fetch_add(&bell->n_rung, 1);
+    if (atomic_load(&bell->is_awaited))
+        syscall(SYS_futex, &bell->n_rung, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* A block that this process is sending or receiving. */
 struct stretch {
     size_t ring;
-    char *pos; /* next byte of the block; read-only if is_sent */
+    uint32_t other; /* the rank at the other end of the ring buffer */
+    char *pos;      /* next byte of the block; read-only if is_sent */
     size_t n_left;
     bool is_sent;
     unsigned start; /* number of the fork_start call that began it */
@@ -90,16 +139,17 @@ struct stretch {
  * copied. */
 static bool copy_on(struct world_fork *self, struct stretch *stretch)
 {
-    struct ring *ring = &self->rings[stretch->ring];
-    char *data = self->data + stretch->ring * self->ring_bytes;
+    const size_t ring_bytes = self->set.ring_bytes;
+    struct ring *ring = &self->set.rings[stretch->ring];
+    char *data = self->set.data + stretch->ring * ring_bytes;
     uint64_t n_written = atomic_load(&ring->n_written);
     uint64_t n_read = atomic_load(&ring->n_read);
-    size_t n = stretch->is_sent ? self->ring_bytes - (n_written - n_read)
+    size_t n = stretch->is_sent ? ring_bytes - (n_written - n_read)
                                 : n_written - n_read;
-    size_t pos = (stretch->is_sent ? n_written : n_read) % self->ring_bytes;
+    size_t pos = (stretch->is_sent ? n_written : n_read) % ring_bytes;
 
     n = min_u64(min_u64(n, stretch->n_left),
-                min_u64(self->ring_bytes - pos, self->ring_bytes / TURNS));
+                min_u64(ring_bytes - pos, ring_bytes / TURNS));
     if (!n)
         return false;
     if (stretch->is_sent) {
@@ -109,6 +159,8 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
         memcpy(stretch->pos, data + pos, n);
         atomic_store(&ring->n_read, n_read + n);
     }
+    if (self->first)
+        bell_ring(&self->set.bells[stretch->other]);
     stretch->pos += n;
     stretch->n_left -= n;
     return true;
@@ -133,21 +185,42 @@ static int fork_start(struct world *world, const struct comm_block *blocks,
         if (block->from != block->to)
             self->stretches[self->n_stretches++] = (struct stretch){
                 (size_t)block->from * world->size + block->to,
+                is_sent ? block->to : block->from,
                 is_sent ? (char *)(uintptr_t)block->d_src : block->d_dst,
-                block->n_bytes, is_sent, self->n_starts};
+                block->n_bytes,
+                is_sent,
+                self->n_starts};
         else if (block->n_bytes)
             memcpy(block->d_dst, block->d_src, block->n_bytes);
     }
     return 0;
 }
 
+/* Waits because no byte could be copied. n_rung: number of rings of the own
+ * bell before the ring buffers were looked at. */
+static int wait_for_change(const struct world_fork *self, uint32_t n_rung,
+                           struct err *err)
+{
+    if (self->sleeps && interrupt_requested())
+        return err_set(err, ERR_INTERRUPTED, "interrupted");
+    if (self->sleeps)
+        pause_ms(SLEEP_MS);
+    else if (self->first)
+        bell_wait(&self->set.bells[self->base.rank], n_rung);
+    else
+        sched_yield();
+    return 0;
+}
+
 static int fork_finish(struct world *world, struct err *err)
 {
     struct world_fork *self = (struct world_fork *)world;
+    const struct bell *bell = &self->set.bells[world->rank];
     const struct stretch *end = self->stretches + self->n_stretches;
     struct stretch *first = self->stretches, *stretch;
 
     while (first < end) { /* one fork_start call per turn */
+        const uint32_t n_rung = atomic_load(&bell->n_rung);
         bool is_left = false, has_moved = false;
 
         for (stretch = first; stretch < end && stretch->start == first->start;
@@ -157,12 +230,8 @@ static int fork_finish(struct world *world, struct err *err)
         }
         if (!is_left)
             first = stretch;
-        else if (!has_moved && self->sleeps && interrupt_requested())
-            return err_set(err, ERR_INTERRUPTED, "interrupted");
-        else if (!has_moved && self->sleeps)
-            pause_ms(SLEEP_MS);
-        else if (!has_moved)
-            sched_yield();
+        else if (!has_moved && wait_for_change(self, n_rung, err))
+            return -1;
     }
     self->n_stretches = 0;
     return 0;
@@ -203,9 +272,26 @@ static int fork_barrier(struct world *world, bool sleeps, struct err *err)
     return rc;
 }
 
+static int fork_open_second(struct world **out, struct world *world,
+                            struct err *err)
+{
+    struct world_fork *first = (struct world_fork *)world;
+    struct world_fork *second = mem_alloc(1, sizeof *second);
+
+    (void)err;
+    assert(!first->first && !first->has_second);
+    second->base = *world;
+    second->set = first->second_set;
+    second->first = first;
+    first->has_second = true;
+    *out = &second->base;
+    return 0;
+}
+
 static const struct world_ops FORK_OPS = {
     .kind = "shm",
     .close = fork_close,
+    .open_second = fork_open_second,
     .abort = fork_abort,
     .barrier = fork_barrier,
     .all_gather = fork_all_gather,
@@ -309,22 +395,37 @@ static struct world *become(struct world_fork *self, uint32_t rank,
     return &self->base;
 }
 
+static struct ring_set ring_set_at(void *memory, size_t size, size_t ring_bytes)
+{
+    struct ring_set set = {.bells = memory, .ring_bytes = ring_bytes};
+
+    set.rings = (struct ring *)(set.bells + size);
+    set.data = (char *)(set.rings + size * size);
+    return set;
+}
+
 static struct world_fork *make_rings(uint32_t size, struct err *err)
 {
     const size_t n = (size_t)size * size;
+    /* a multiple of the cache line, so that the parts of a set are aligned */
+    const size_t ring_bytes =
+        min_u64(RINGS_BYTES / n, MAX_RING_BYTES) / CACHE_LINE * CACHE_LINE;
+    const size_t set_bytes =
+        size * sizeof(struct bell) + n * (sizeof(struct ring) + ring_bytes);
     struct world_fork *self = mem_alloc(1, sizeof *self);
 
-    self->ring_bytes = min_u64(RINGS_BYTES / n, MAX_RING_BYTES);
-    self->mapped_bytes = n * (sizeof *self->rings + self->ring_bytes);
-    self->rings = mmap(NULL, self->mapped_bytes, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (self->rings == MAP_FAILED) {
+    self->mapped_bytes = 2 * set_bytes;
+    self->mapped = mmap(NULL, self->mapped_bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (self->mapped == MAP_FAILED) {
         mem_free(self);
         err_set(err, ERR_IO, "cannot share memory between %u processes: %s",
                 size, strerror(errno));
         return NULL;
     }
-    self->data = (char *)(self->rings + n);
+    self->set = ring_set_at(self->mapped, size, ring_bytes);
+    self->second_set =
+        ring_set_at((char *)self->mapped + set_bytes, size, ring_bytes);
     self->base = (struct world){
         .ops = &FORK_OPS,
         .size = size,

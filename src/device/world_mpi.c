@@ -13,11 +13,15 @@
 /* Largest number of bytes in one MPI message. Larger blocks are sent in several
  * pieces, because MPI counts in int. */
 #define PIECE_BYTES ((size_t)1 << 30)
-#define REST_MS 1
+#define REST_US 1000 /* pause between two looks in world_rest */
+#define SECOND_US 50 /* pause between two looks in the second world */
 
 struct world_mpi {
     struct world base;
     MPI_Comm comm; /* a duplicate of MPI_COMM_WORLD; owned */
+    /* The second world sleeps between two looks at what it waits for. MPI moves
+     * data only during calls, and it has no wait that sleeps. */
+    bool is_second;
     /* sends and receives in progress, [n_requests]; owned */
     MPI_Request *requests;
     size_t n_requests, cap;
@@ -26,6 +30,11 @@ struct world_mpi {
 static MPI_Comm comm_of(const struct world *world)
 {
     return ((const struct world_mpi *)world)->comm;
+}
+
+static bool is_second_world(const struct world *world)
+{
+    return ((const struct world_mpi *)world)->is_second;
 }
 
 #define MPI_CALL(call, err) mpi_call((call), #call, err)
@@ -49,7 +58,8 @@ static void mpi_close(struct world *world)
 
     if (mpi->comm != MPI_COMM_NULL)
         MPI_Comm_free(&mpi->comm);
-    MPI_Finalize();
+    if (!mpi->is_second)
+        MPI_Finalize();
     mem_free(mpi->requests);
     mem_free(mpi);
 }
@@ -59,34 +69,55 @@ static void mpi_abort(struct world *world, int status)
     MPI_Abort(comm_of(world), status);
 }
 
-/* Barrier. MPI_Barrier keeps a processor busy while it waits. If `sleeps`, the
- * function therefore polls MPI_Ibarrier and sleeps in between. */
-static int mpi_barrier(struct world *world, bool sleeps, struct err *err)
+/* Waits until n requests are done. Looks after them every pause_us microseconds
+ * and sleeps in between. */
+static int sleep_until_done(MPI_Request *requests, size_t n, long pause_us,
+                            struct err *err)
 {
-    const struct timespec pause = {.tv_nsec = REST_MS * 1000000L};
-    MPI_Request request;
-    int is_done = 0;
+    const struct timespec pause = {.tv_nsec = pause_us * 1000};
+    int are_done = 0;
 
-    if (!sleeps)
-        return MPI_CALL(MPI_Barrier(comm_of(world)), err);
-    if (MPI_CALL(MPI_Ibarrier(comm_of(world), &request), err))
-        return -1;
     for (;;) {
-        if (MPI_CALL(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), err))
+        if (MPI_CALL(
+                MPI_Testall((int)n, requests, &are_done, MPI_STATUSES_IGNORE),
+                err))
             return -1;
-        if (is_done)
+        if (are_done)
             return 0;
         nanosleep(&pause, NULL);
     }
 }
 
+/* Barrier. MPI_Barrier keeps a processor busy while it waits, and MPI_Ibarrier
+ * does not. */
+static int mpi_barrier(struct world *world, bool sleeps, struct err *err)
+{
+    const bool is_second = is_second_world(world);
+    MPI_Request request;
+
+    if (!sleeps && !is_second)
+        return MPI_CALL(MPI_Barrier(comm_of(world)), err);
+    if (MPI_CALL(MPI_Ibarrier(comm_of(world), &request), err))
+        return -1;
+    return sleep_until_done(&request, 1, sleeps ? REST_US : SECOND_US, err);
+}
+
 static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
                           void *all, struct err *err)
 {
+    const int n = (int)n_bytes;
+    MPI_Request request;
+
     assert(n_bytes <= INT_MAX);
-    return MPI_CALL(MPI_Allgather(own, (int)n_bytes, MPI_BYTE, all,
-                                  (int)n_bytes, MPI_BYTE, comm_of(world)),
-                    err);
+    if (!is_second_world(world))
+        return MPI_CALL(
+            MPI_Allgather(own, n, MPI_BYTE, all, n, MPI_BYTE, comm_of(world)),
+            err);
+    if (MPI_CALL(MPI_Iallgather(own, n, MPI_BYTE, all, n, MPI_BYTE,
+                                comm_of(world), &request),
+                 err))
+        return -1;
+    return sleep_until_done(&request, 1, SECOND_US, err);
 }
 
 /* Starts to send or receive a block. A large block is sent in several pieces.
@@ -160,13 +191,52 @@ static int mpi_finish(struct world *world, struct err *err)
 
     assert(n <= INT_MAX);
     mpi->n_requests = 0;
+    if (mpi->is_second)
+        return sleep_until_done(mpi->requests, n, SECOND_US, err);
     return MPI_CALL(MPI_Waitall((int)n, mpi->requests, MPI_STATUSES_IGNORE),
                     err);
+}
+
+/* Duplicates a communicator. The copy returns errors instead of ending the
+ * process. */
+static int duplicate(MPI_Comm *out, MPI_Comm comm, struct err *err)
+{
+    if (MPI_CALL(MPI_Comm_dup(comm, out), err))
+        return -1;
+    return MPI_CALL(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN), err);
+}
+
+static int mpi_open_second(struct world **out, struct world *world,
+                           struct err *err)
+{
+    struct world_mpi *second;
+    int provided;
+
+    assert(!is_second_world(world));
+    if (MPI_CALL(MPI_Query_thread(&provided), err))
+        return -1;
+    if (provided < MPI_THREAD_MULTIPLE)
+        return err_set(
+            err, ERR_DEVICE,
+            "this MPI does not let two threads of a process exchange "
+            "data at the same time (MPI_THREAD_MULTIPLE)");
+    second = mem_alloc(1, sizeof *second);
+    second->base = *world;
+    second->base.host_of = NULL;
+    second->comm = MPI_COMM_NULL;
+    second->is_second = true;
+    if (duplicate(&second->comm, comm_of(world), err)) {
+        world_close(&second->base);
+        return -1;
+    }
+    *out = &second->base;
+    return 0;
 }
 
 static const struct world_ops MPI_OPS = {
     .kind = "mpi",
     .close = mpi_close,
+    .open_second = mpi_open_second,
     .abort = mpi_abort,
     .barrier = mpi_barrier,
     .all_gather = mpi_all_gather,
@@ -215,8 +285,7 @@ static int find_place(struct world_mpi *mpi, uint32_t launched, struct err *err)
      * own message. */
     if (MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                  err) ||
-        MPI_CALL(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm), err) ||
-        MPI_CALL(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN), err) ||
+        duplicate(&mpi->comm, MPI_COMM_WORLD, err) ||
         MPI_CALL(MPI_Comm_rank(mpi->comm, &rank), err) ||
         MPI_CALL(MPI_Comm_size(mpi->comm, &size), err))
         return -1;
@@ -238,7 +307,8 @@ int world_open_mpi(struct world **out, uint32_t launched, struct err *err)
 
     mpi->base.ops = &MPI_OPS;
     mpi->comm = MPI_COMM_NULL;
-    if (MPI_CALL(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+    /* An MPI that provides less than this has no second world. */
+    if (MPI_CALL(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided),
                  err)) {
         mem_free(mpi);
         return -1;

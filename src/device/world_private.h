@@ -14,6 +14,10 @@ struct world_ops {
     /* Kind of the exchanges in this world; see struct comm. */
     const char *kind;
     void (*close)(struct world *world);
+    /* Opens the second world; see world_open_second. The caller sets
+     * host_of. */
+    int (*open_second)(struct world **out, struct world *world,
+                       struct err *err);
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, bool sleeps, struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
