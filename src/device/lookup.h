@@ -54,8 +54,8 @@ struct lookup_table {
     uint32_t out_begin;
     enum precision precision;
     /* The table's outputs are pooled: the rows of bag b are summed into output
-     * row b. Sequence tables, which have one output vector per lookup, are not
-     * supported. */
+     * row b. For a sequence, which has one output vector per lookup, each
+     * lookup is a bag. */
 };
 
 /* Lookups of one batch in T tables. Bag b of table t has the number bag = t *

@@ -2,6 +2,7 @@
 #include "exec/batches.h"
 
 #include "base/rng.h"
+#include "exec/first_uses.h"
 
 #include <string.h>
 
@@ -34,30 +35,49 @@ struct part_job {
     struct bags *parts;
 };
 
+/* Begins the de-duplication of a rank's ids: empties the hash table, and adds
+ * the lookups from `begin` to `end` to it. Does nothing if `uses` is NULL. */
+static void begin_owner(struct first_uses *uses, const struct bags *bags,
+                        uint64_t begin, uint64_t end)
+{
+    if (!uses)
+        return;
+    first_uses_clear(uses);
+    for (uint64_t i = begin; i < end; i++)
+        first_uses_add(uses, bags->indices[i], (uint32_t)i);
+}
+
 /* Keeps only the lookups that the piece serves, which are those of the group's
- * samples, and drops the other lookups. Returns the number of bags that remain.
- * Works in place, because the position that is written never passes the
- * position that is read. */
+ * samples, and drops the other lookups. If `uses` is not NULL, keeps only the
+ * first lookup of a row in the batch of each rank. Returns the number of bags
+ * that remain. Works in place, because the position that is written never
+ * passes the first lookup of the rank whose lookups are read. */
 static size_t keep_own(struct bags *bags, const struct placement *placement,
-                       const struct group *group, const struct piece *piece)
+                       const struct group *group, const struct piece *piece,
+                       struct first_uses *uses)
 {
     uint64_t n = 0, *kept = bags->offsets;
 
     for (uint32_t r = group->owners.begin; r < group->owners.end; r++) {
+        uint64_t first =
+            (uint64_t)placement_sample(placement, r) * group->n_outputs;
         uint64_t bag =
             placement_part_sample(placement, r, group->part, group->n_parts);
         uint64_t last = placement_part_sample(placement, r, group->part + 1,
                                               group->n_parts);
 
+        bag *= group->n_outputs;
         last *= group->n_outputs;
-        for (bag *= group->n_outputs; bag < last; bag++) {
+        begin_owner(uses, bags, bags->offsets[first], bags->offsets[bag]);
+        for (; bag < last; bag++) {
             uint64_t i = bags->offsets[bag], end = bags->offsets[bag + 1];
 
             *kept++ = n;
             for (; i < end; i++) {
                 uint32_t row = bags->indices[i];
 
-                if (row >= piece->row_begin && row < piece->row_end)
+                if (piece_has_row(piece, row) &&
+                    (!uses || first_uses_add(uses, row, (uint32_t)i) == i))
                     bags->indices[n++] = (uint32_t)(row - piece->row_begin);
             }
         }
@@ -66,11 +86,32 @@ static size_t keep_own(struct bags *bags, const struct placement *placement,
     return (size_t)(kept - bags->offsets);
 }
 
-void batches_draw(struct bags *bags, const struct placement *placement,
-                  const struct group *group, const struct piece *piece,
-                  unsigned number)
+/* Returns the largest number of lookups in the batch of one of the group's
+ * owners. */
+static uint64_t most_of_owner(const struct bags *bags,
+                              const struct placement *placement,
+                              const struct group *group)
+{
+    uint64_t most = 0;
+
+    for (uint32_t r = group->owners.begin; r < group->owners.end; r++) {
+        size_t begin = placement_sample(placement, r);
+        size_t end = placement_sample(placement, r + 1);
+
+        most = max_u64(most, bags->offsets[end * group->n_outputs] -
+                                 bags->offsets[begin * group->n_outputs]);
+    }
+    return most;
+}
+
+/* Draws the lookups of a piece like batches_draw. Drops repeated ids only if
+ * drops_repeats is true. */
+static void draw(struct bags *bags, const struct placement *placement,
+                 const struct group *group, const struct piece *piece,
+                 unsigned number, bool drops_repeats)
 {
     const struct stream stream = stream_of(placement, piece->table_idx);
+    struct first_uses uses = {0};
     size_t n_bags;
 
     bags->offsets = mem_grow(NULL, (size_t)stream.batch + 1, sizeof(uint64_t));
@@ -78,15 +119,31 @@ void batches_draw(struct bags *bags, const struct placement *placement,
         mem_grow(NULL, (size_t)stream_n_lookups(&stream), sizeof(uint32_t));
     stream_fill(&stream, mix64(placement->seed ^ mix64(number + 1)), 0,
                 bags->offsets, bags->indices);
-    n_bags = keep_own(bags, placement, group, piece);
+    bags->n_before = bags->offsets[(size_t)placement_part_sample(
+                                       placement, group->owners.begin,
+                                       group->part, group->n_parts) *
+                                   group->n_outputs];
+    if (drops_repeats)
+        first_uses_init(&uses, most_of_owner(bags, placement, group));
+    n_bags =
+        keep_own(bags, placement, group, piece, drops_repeats ? &uses : NULL);
+    first_uses_release(&uses);
     bags->indices = mem_grow(bags->indices, (size_t)bags->offsets[n_bags],
                              sizeof(uint32_t));
     bags->offsets = mem_grow(bags->offsets, n_bags + 1, sizeof(uint64_t));
 }
 
+void batches_draw(struct bags *bags, const struct placement *placement,
+                  const struct group *group, const struct piece *piece,
+                  unsigned number)
+{
+    draw(bags, placement, group, piece, number,
+         placement_drops_repeats(placement, piece->table_idx));
+}
+
 void batches_draw_table(struct bags *bags, const struct placement *placement,
                         size_t table_idx, struct rank_range owners,
-                        unsigned number)
+                        unsigned number, bool is_sent)
 {
     const struct table *table = &placement->plan->problem.tables[table_idx];
     const struct group group = {.n_outputs = (uint32_t)table->num_outputs,
@@ -95,13 +152,25 @@ void batches_draw_table(struct bags *bags, const struct placement *placement,
     const struct piece piece = {.table_idx = (uint32_t)table_idx,
                                 .row_end = placement->table_rows[table_idx]};
 
-    batches_draw(bags, placement, &group, &piece, number);
+    draw(bags, placement, &group, &piece, number,
+         is_sent && placement_drops_repeats(placement, table_idx));
 }
 
 void bags_release(struct bags *bags)
 {
     mem_free(bags->offsets);
     mem_free(bags->indices);
+}
+
+/* Makes each lookup of a sequence a bag. */
+static void give_vectors(struct bags *part, const struct group *group)
+{
+    uint64_t n = part->offsets[group_input_bags(group)];
+
+    part->offsets = mem_grow(part->offsets, (size_t)group->n_bags + 1,
+                             sizeof(*part->offsets));
+    for (size_t i = 0; i <= group->n_bags; i++)
+        part->offsets[i] = min_u64(i, n);
 }
 
 static void draw_part(void *ctx, size_t task, unsigned thread)
@@ -112,8 +181,10 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
 
     (void)thread;
     batches_draw(part, job->placement, group, group->pieces[task], job->number);
-    part->offsets[group->n_bags] =
-        part->offsets[(size_t)group->n_samples * group->n_outputs];
+    if (group->vectors)
+        give_vectors(part, group);
+    else
+        part->offsets[group->n_bags] = part->offsets[group_input_bags(group)];
 }
 
 /* Uploads the lookups of several pieces, one piece after the other. The offsets

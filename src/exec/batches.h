@@ -19,18 +19,24 @@
 struct bags {
     uint64_t *offsets; /* [n_bags + 1], begins with 0; owned */
     uint32_t *indices; /* [offsets[n_bags]] row numbers; owned */
+    /* number of lookups of the whole table before the first bag */
+    uint64_t n_before;
 };
 /* Draws batch `number` of a piece's table. Keeps the lookups of the piece's
- * rows in the samples that the group covers. Row numbers in `indices` count
- * from the piece's first row. The caller releases *bags. */
+ * rows in the samples that the group covers. If the job de-duplicates the
+ * table's ids, keeps only the first lookup of a row by each rank. Row numbers
+ * in `indices` count from the piece's first row. There are group_input_bags
+ * bags. The caller releases *bags. */
 void batches_draw(struct bags *bags, const struct placement *placement,
                   const struct group *group, const struct piece *piece,
                   unsigned number);
 /* Draws batch `number` of a whole table and keeps the samples that belong to
- * the ranks `owners`. The caller releases *bags. */
+ * the ranks `owners`. If `is_sent` is true, keeps only the ids that these ranks
+ * send, which differ from all ids if the job de-duplicates them. The caller
+ * releases *bags. */
 void batches_draw_table(struct bags *bags, const struct placement *placement,
                         size_t table_idx, struct rank_range owners,
-                        unsigned number);
+                        unsigned number, bool is_sent);
 void bags_release(struct bags *bags); /* accepts a zeroed struct */
 
 /* Lookups of all pieces of a group, in device memory. */
@@ -44,8 +50,11 @@ struct index_batch {
  * Draws batch `number` for every piece of the group and uploads the lookups. A
  * row-wise piece keeps the lookups of its own rows, and its row numbers count
  * from its first row. A replica keeps the lookups of its rank's own samples. If
- * the group's n_bags is 1, all lookups of a piece form one bag. ERR_DEVICE if
- * the device has too little free memory.
+ * the group's n_bags is 1, all lookups of a piece form one bag. For a sequence
+ * each lookup is a bag. There are n_bags of them, as many as in the compared
+ * step: if another batch has more lookups, the last ones are dropped; if it has
+ * fewer, the last bags are empty. ERR_DEVICE if the device has too little free
+ * memory.
  */
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,

@@ -6,7 +6,8 @@
 
 static bool carries(const struct exchange *exchange, const struct group *group)
 {
-    return !group->replica && group->n_outputs == exchange->like->n_outputs &&
+    return !group->replica && !group->vectors &&
+           group->n_outputs == exchange->like->n_outputs &&
            group->precision == exchange->like->precision;
 }
 
@@ -108,10 +109,12 @@ int exchange_open(struct exchange_set *set, const struct placement *placement,
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
 
-        if (!group->replica && !find_exchange(set, group) &&
+        if (!group->replica && !group->vectors && !find_exchange(set, group) &&
             open_one(&set->exchanges[set->n++], placement, group, arena, err))
             return -1;
     }
+    if (sequence_exchange_open(&set->sequences, placement, arena, err))
+        return -1;
     return open_scratch(set, err);
 }
 
@@ -119,6 +122,7 @@ void exchange_close(struct exchange_set *set)
 {
     for (size_t i = 0; i < set->n; i++)
         device_free(set->placement->device, set->exchanges[i].d_block);
+    sequence_exchange_close(&set->sequences);
     for (uint32_t r = 0; set->d_scratch && r < set->placement->n_ranks; r++)
         device_free(set->placement->device, set->d_scratch[r]);
     *set = (struct exchange_set){0};
@@ -139,7 +143,8 @@ int exchange_start(const struct exchange_set *set, bool is_backward,
                            (const void *const *)d_from, d_to, err))
             return -1;
     }
-    return 0;
+    return sequence_exchange_start(&set->sequences, is_backward, part, n_parts,
+                                   err);
 }
 
 int exchange_outputs(const struct exchange_set *set, bool is_backward,
@@ -177,20 +182,23 @@ struct output_block exchange_block(const struct exchange_set *set,
                                    const struct group *group, uint32_t receiver)
 {
     const struct placement *placement = set->placement;
-    uint64_t begin = placement_sample(placement, receiver);
-    uint64_t end = placement_sample(placement, receiver + 1);
     struct output_block block = {
-        .bag_begin = begin * group->n_outputs,
-        .n_bags = (end - begin) * group->n_outputs,
+        .bag_begin =
+            (uint64_t)placement_sample(placement, receiver) * group->n_outputs,
+        .n_bags = placement_outputs(placement, group, receiver),
     };
     const struct exchange *exchange = find_exchange(set, group);
 
     if (group->replica && group->rank != receiver)
         return (struct output_block){0};
-    block.d_at = group->replica ? group->d_out
-                                : (char *)exchange->d_recv[receiver] +
-                                      alltoall_block(&exchange->alltoall,
-                                                     group->rank, receiver) *
-                                          exchange->alltoall.element_bytes;
+    if (group->replica)
+        block.d_at = group->d_out;
+    else if (group->vectors)
+        block.d_at = sequence_exchange_block(&set->sequences, group, receiver);
+    else
+        block.d_at =
+            (char *)exchange->d_recv[receiver] +
+            alltoall_block(&exchange->alltoall, group->rank, receiver) *
+                exchange->alltoall.element_bytes;
     return block;
 }

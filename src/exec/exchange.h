@@ -4,6 +4,7 @@
 
 #include "device/alltoall.h"
 #include "exec/placement.h"
+#include "exec/sequence_exchange.h"
 
 /*
  * Communication between the ranks of a placement: the all-to-all of outputs,
@@ -12,7 +13,8 @@
  * The all-to-all consists of one exchange for each combination of num_outputs
  * and precision that occurs among the tables. Usually there is one combination.
  * An exchange reads the output buffers of the ranks and writes their receive
- * buffers. Replicated tables take no part in the all-to-all.
+ * buffers. Replicated tables take no part in the all-to-all. Sequences have
+ * exchanges of their own (exec/sequence_exchange.h).
  */
 
 struct exchange {
@@ -32,6 +34,7 @@ struct exchange_set {
     const struct placement *placement;
     struct exchange *exchanges; /* [n] exchanges, in the arena */
     size_t n;
+    struct sequence_set sequences;
     /* [R], owned: scratch memory of each rank for the all-reduce */
     float **d_scratch;
 };
@@ -68,8 +71,9 @@ int exchange_allreduce(const struct exchange_set *set,
 
 /* Outputs of one group as a receiver in this process has them. They are the
  * bags [bag_begin, bag_begin + n_bags) of the whole batch, which belong to the
- * receiver's own samples. If the group is a replica on another rank, the
- * receiver has no outputs of it: d_at is NULL and n_bags is 0. */
+ * receiver's own samples. For a sequence they are n_bags vectors, and bag_begin
+ * is not used. If the group is a replica on another rank, the receiver has no
+ * outputs of it: d_at is NULL and n_bags is 0. */
 struct output_block {
     void *d_at; /* [n_bags][out_dim] outputs */
     uint64_t bag_begin, n_bags;

@@ -8,6 +8,7 @@
 #include "exec/placement_need.h"
 #include "exec/timing.h"
 #include "exec/verify_outputs.h"
+#include "exec/verify_sequences.h"
 #include "exec/verify_weights.h"
 
 #include <string.h>
@@ -275,7 +276,8 @@ static int put_comm(const struct exec_result *result,
                        table->optimizer, placement->batch);
     struct comm_sample sample;
 
-    if (!options->sink || !options->sink->put_comm || set->n != 1)
+    if (!options->sink || !options->sink->put_comm || set->n != 1 ||
+        set->sequences.n)
         return 0;
     sample = alltoall_sample(
         placement->comm, &set->exchanges[0].alltoall,
@@ -413,9 +415,11 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
         exchange_open(&run->set, placement, arena, err))
         return -1;
     run->verify.ranks = run->result->ranks;
-    if (run->options->check && (step_forward(placement, &run->set, err) ||
-                                verify_outputs(&run->verify, &run->set, err) ||
-                                step_gradients(&run->set, err)))
+    if (run->options->check &&
+        (step_forward(placement, &run->set, err) ||
+         verify_outputs(&run->verify, &run->set, err) ||
+         verify_sequences(&run->verify, &run->set, err) ||
+         step_gradients(&run->set, err)))
         return -1;
     /* Second half of the step that is compared with the reference, and
      * timing. */

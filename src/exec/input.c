@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/input.h"
 
+#include "exec/first_uses.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +53,15 @@ static struct part first_part(char *message, size_t ids_at)
     return (struct part){(void *)message, (void *)(message + ids_at), 0};
 }
 
+/* Returns the ids that a rank sends of a table. */
+static const struct bags *sent_bags(const struct input *input, uint32_t rank,
+                                    size_t t)
+{
+    size_t i = rank * input->placement->plan->problem.n_tables + t;
+
+    return input->unique[i].offsets ? &input->unique[i] : &input->own[i];
+}
+
 /* Sends all ids to a piece that has all rows of the table. */
 static void deal_all(const struct bags *own, uint64_t n_bags, struct part *part)
 {
@@ -77,8 +88,7 @@ static void deal(const struct input *input, uint32_t rank, size_t t,
     const struct placement *placement = input->placement;
     const struct piece *first = placement->table_pieces[t];
     const struct piece *last = placement->table_pieces[t + 1] - 1;
-    const struct bags *own =
-        &input->own[rank * placement->plan->problem.n_tables + t];
+    const struct bags *own = sent_bags(input, rank, t);
     const uint64_t n_rows = placement->table_rows[t];
     const double per_row = (double)(last - first) / (double)n_rows;
     uint64_t n_bags;
@@ -143,12 +153,39 @@ static void begin_message(struct input *input, uint32_t rank, uint32_t to,
     }
 }
 
+/* Copies the first occurrence of each of a rank's own ids to `unique`, which
+ * has room for all. */
+static void drop_repeats(struct bags *unique, const struct bags *own,
+                         uint64_t n_bags)
+{
+    struct first_uses uses;
+    uint64_t n = 0;
+
+    first_uses_init(&uses, own->offsets[n_bags]);
+    for (uint64_t bag = 0; bag < n_bags; bag++) {
+        unique->offsets[bag] = n;
+        for (uint64_t i = own->offsets[bag]; i < own->offsets[bag + 1]; i++)
+            if (first_uses_add(&uses, own->indices[i], (uint32_t)i) == i)
+                unique->indices[n++] = own->indices[i];
+    }
+    unique->offsets[n_bags] = n;
+    first_uses_release(&uses);
+}
+
 void input_pack(struct input *input, uint32_t rank)
 {
     const struct placement *placement = input->placement;
     struct part *parts = mem_alloc(placement->n_pieces, sizeof(*parts));
     size_t n_tables = placement->plan->problem.n_tables;
 
+    for (size_t t = 0; t < n_tables; t++) {
+        const size_t i = rank * n_tables + t;
+
+        if (input->unique[i].offsets)
+            drop_repeats(
+                &input->unique[i], &input->own[i],
+                own_bags(input, rank, placement->table_pieces[t]->group));
+    }
     for (size_t t = 0; t < n_tables; t++)
         deal(input, rank, t, parts);
     for (uint32_t to = 0; to < placement->n_ranks; to++)
@@ -217,13 +254,13 @@ static void check_piece(const struct input *input, const struct piece *piece,
                         const struct bags *bags, char failure[400])
 {
     const struct group *group = piece->group;
-    uint64_t n = bags->offsets[group->n_bags];
+    uint64_t n = bags->offsets[group_input_bags(group)];
     struct bags drawn;
 
     batches_draw(&drawn, input->placement, group, piece, input->number);
     if (!failure[0] &&
         (memcmp(bags->offsets, drawn.offsets,
-                (group->n_bags + (size_t)1) * sizeof(uint64_t)) != 0 ||
+                (group_input_bags(group) + 1) * sizeof(uint64_t)) != 0 ||
          memcmp(bags->indices, drawn.indices, n * sizeof(uint32_t)) != 0))
         snprintf(failure, 400,
                  "table '%s': the ids that GPU %u received are not the ids "
@@ -246,8 +283,8 @@ void input_permute(struct input *input, uint32_t rank, struct verify *verify)
         place_piece(input, piece->group, parts, &bags);
         if (verify)
             check_piece(input, piece, &bags, verify->found.failure);
-        bags.indices += bags.offsets[piece->group->n_bags];
-        bags.offsets += piece->group->n_bags + 1;
+        bags.indices += bags.offsets[group_input_bags(piece->group)];
+        bags.offsets += group_input_bags(piece->group) + 1;
     }
     mem_free(parts);
 }
@@ -262,10 +299,22 @@ static void draw_own(struct input *input, uint32_t rank)
     for (size_t t = 0; t < n_tables; t++) {
         const struct piece *piece = placement->table_pieces[t];
 
-        if (piece->group && !piece->replica)
-            batches_draw_table(&input->own[rank * n_tables + t], placement, t,
-                               (struct rank_range){rank, rank + 1},
-                               input->number);
+        struct bags *own = &input->own[rank * n_tables + t];
+
+        if (!piece->group || piece->replica)
+            continue;
+        batches_draw_table(own, placement, t,
+                           (struct rank_range){rank, rank + 1}, input->number,
+                           false);
+        if (placement_drops_repeats(placement, t)) {
+            const uint64_t n_bags = own_bags(input, rank, piece->group);
+            struct bags *unique = &input->unique[rank * n_tables + t];
+
+            unique->offsets =
+                mem_grow(NULL, (size_t)n_bags + 1, sizeof(uint64_t));
+            unique->indices =
+                mem_grow(NULL, (size_t)own->offsets[n_bags], sizeof(uint32_t));
+        }
     }
 }
 
@@ -279,10 +328,10 @@ static void open_bags(struct input *input, uint32_t rank)
     for (size_t i = rank; i < n * n; i += n)
         n_bytes += input->sizes[i];
     while ((piece = next_piece(input, rank, piece)))
-        n_offsets += (uint64_t)piece->group->n_bags + 1;
+        n_offsets += (uint64_t)group_input_bags(piece->group) + 1;
     input->came_bags[rank] = (struct bags){
         ARENA_NEW(&input->arena, uint64_t, n_offsets),
-        ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES)};
+        ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES), 0};
 }
 
 /* Prepares transfers between the hosts. If each process has a GPU, prepares
@@ -336,6 +385,7 @@ int input_open(struct input *input, const struct placement *placement,
 
     *input = (struct input){.placement = placement, .number = number};
     input->own = ARENA_NEW(arena, struct bags, n * n_tables);
+    input->unique = ARENA_NEW(arena, struct bags, n * n_tables);
     input->own_sizes = ARENA_NEW(arena, uint64_t, n * n);
     input->sizes = ARENA_NEW(arena, uint64_t, n * n);
     input->sent = ARENA_NEW(arena, char *, n *n);
@@ -359,8 +409,10 @@ void input_close(struct input *input)
     size_t n = placement ? placement->n_ranks : 0;
 
     for (size_t i = 0; placement && i < n * placement->plan->problem.n_tables;
-         i++)
+         i++) {
         bags_release(&input->own[i]);
+        bags_release(&input->unique[i]);
+    }
     for (size_t i = 0; input->comm && !input->host && i < n * n; i++) {
         device_free(placement->device, input->d_sent[i]);
         device_free(placement->device, input->d_came[i]);

@@ -9,7 +9,8 @@
  * Input of a step, exchanged as in a training job. Each rank draws the ids of
  * its own samples for all tables, and sends them to the ranks that hold the
  * pieces. A column-wise piece gets its own copy of all ids, a row-wise piece
- * only the ids of its rows, and a replica no ids. The receiver permutes the ids
+ * only the ids of its rows, and a replica no ids. If the job de-duplicates ids,
+ * a rank sends an id of a sequence only once. The receiver permutes the ids
  * into the order of its lookups (described in batches.h).
  *
  * A message contains, for each piece of the receiver in the order of the
@@ -35,6 +36,9 @@ struct input {
     /* [R][n_tables]: ids of each rank's own samples. Zeroed for ranks in other
      * processes. */
     struct bags *own;
+    /* [R][n_tables]: ids that each rank sends, if they are fewer than its own
+     * ids because the job de-duplicates them. Otherwise zeroed. */
+    struct bags *unique;
     /* [R][R]: bytes of the messages that this process sends, by sender and
      * receiver. */
     uint64_t *own_sizes;
@@ -61,8 +65,9 @@ int input_open(struct input *input, const struct placement *placement,
                unsigned number, struct err *err) MUST_CHECK;
 void input_close(struct input *input); /* accepts a zeroed struct */
 
-/* Does the work of a rank of this process before the exchange: finds the ids
- * that belong to the rows of each piece, and writes the rank's messages. */
+/* Does the work of a rank of this process before the exchange: de-duplicates
+ * ids if the job does, finds the ids that belong to the rows of each piece, and
+ * writes the rank's messages. */
 void input_pack(struct input *input, uint32_t rank);
 /* Exchanges first the sizes of the messages, then the messages. Between GPUs it
  * sends the messages that input_open has uploaded, even if input_pack has run

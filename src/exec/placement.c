@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "device/stream_math.h"
+#include "exec/sequences.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -23,6 +24,15 @@ uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
     return (uint32_t)(begin + n * part / n_parts);
 }
 
+/* Returns the number of outputs of the group for the samples begin .. end - 1:
+ * bags, or vectors of a sequence. */
+static uint64_t outputs_between(const struct group *group, uint32_t begin,
+                                uint32_t end)
+{
+    return group->vectors ? group->vectors[end] - group->vectors[begin]
+                          : (uint64_t)(end - begin) * group->n_outputs;
+}
+
 struct group placement_part(const struct placement *placement,
                             const struct group *group, uint32_t part,
                             uint32_t n_parts)
@@ -33,19 +43,35 @@ struct group placement_part(const struct placement *placement,
 
     own.part = part;
     own.n_parts = n_parts;
-    own.n_samples = 0;
+    own.n_samples = own.n_bags = 0;
     for (uint32_t r = owners.begin; r < owners.end; r++) {
+        uint32_t first = placement_sample(placement, r);
         uint32_t begin = placement_part_sample(placement, r, part, n_parts);
+        uint32_t end = placement_part_sample(placement, r, part + 1, n_parts);
 
-        before += begin - placement_sample(placement, r);
-        own.n_samples +=
-            placement_part_sample(placement, r, part + 1, n_parts) - begin;
+        before += outputs_between(&own, first, begin);
+        own.n_samples += end - begin;
+        own.n_bags += (uint32_t)outputs_between(&own, begin, end);
     }
-    own.n_bags = own.n_samples * own.n_outputs;
     if (own.d_out)
-        own.d_out =
-            (char *)own.d_out + before * own.n_outputs * group_bag_bytes(&own);
+        own.d_out = (char *)own.d_out + before * group_bag_bytes(&own);
     return own;
+}
+
+uint64_t placement_outputs(const struct placement *placement,
+                           const struct group *group, uint32_t rank)
+{
+    return outputs_between(group, placement_sample(placement, rank),
+                           placement_sample(placement, rank + 1));
+}
+
+bool placement_drops_repeats(const struct placement *placement,
+                             size_t table_idx)
+{
+    const struct problem *problem = &placement->plan->problem;
+
+    return problem->job.dedup == DEDUP_IDS &&
+           problem->tables[table_idx].output == OUTPUT_SEQUENCE;
 }
 
 uint64_t placement_scale_row(const struct table *table, uint64_t row,
@@ -69,6 +95,8 @@ double placement_lookups(const struct placement *placement,
     const uint64_t all_rows = placement->table_rows[piece->table_idx];
     const double n = piece->table->pooling_factor * piece->group->n_samples;
 
+    if (piece->group->vectors)
+        return piece->group->n_bags;
     if (hot && piece->n_rows < all_rows &&
         all_rows == piece->table->num_embeddings)
         return n * hot_rows_share(&hot[piece->table_idx], piece->row_begin,
@@ -137,15 +165,24 @@ static enum precision output_precision(const struct piece *piece)
     return piece->replica ? PRECISION_FP32 : piece->table->comm_precision;
 }
 
+/* Returns a number that orders the pieces of sequences like the array of
+ * pieces, and is 0 for pooled pieces. */
+static uint64_t order_of_sequence(const struct piece *piece)
+{
+    return piece->table->output == OUTPUT_SEQUENCE ? (uintptr_t)piece : 0;
+}
+
 /* Compares two pieces by the properties that all pieces of a group share. */
 static int compare_groups(const struct piece *a, const struct piece *b)
 {
     return ranked_compare(
-        (const uint64_t[]){a->rank, a->replica, (uint64_t)a->table->num_outputs,
+        (const uint64_t[]){a->rank, a->replica, order_of_sequence(a),
+                           (uint64_t)a->table->num_outputs,
                            output_precision(a)},
-        (const uint64_t[]){b->rank, b->replica, (uint64_t)b->table->num_outputs,
+        (const uint64_t[]){b->rank, b->replica, order_of_sequence(b),
+                           (uint64_t)b->table->num_outputs,
                            output_precision(b)},
-        4);
+        5);
 }
 
 /* Order of pieces in which the pieces of a group are next to each other; within
@@ -216,8 +253,6 @@ static const char *unknown_of_table(const struct table *table, uint64_t batch,
 {
     double n = table->num_outputs, pooling = table->pooling_factor;
 
-    if (table->output == OUTPUT_SEQUENCE)
-        return "sequence output";
     if (n != floor(n))
         return arena_printf(arena, "num_outputs %g, not a whole number,", n);
     if (!(n > 0) && pooling > 0)
@@ -365,5 +400,6 @@ int placement_init(struct placement *placement, const struct plan *plan,
     }
     make_pieces(placement, arena);
     make_groups(placement, arena);
+    sequences_count(placement, arena);
     return 0;
 }

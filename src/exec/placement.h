@@ -18,6 +18,9 @@
  *     samples, or over the rank's own samples if the table is replicated
  *   - precision in which the exchange carries the table's outputs
  *
+ * Each piece of a table with sequence output is a group of its own, because its
+ * number of vectors differs from that of other pieces (exec/sequences.h).
+ *
  * The placement describes all ranks. Device memory is allocated only for the
  * ranks of this process (`here`): one rank if each rank is a process, otherwise
  * all ranks. Outputs and dense gradients of these ranks stay in memory. Weights
@@ -56,8 +59,13 @@ struct rank_range {
 
 struct group {
     uint32_t rank;
-    uint32_t n_outputs; /* bags per sample */
+    /* Bags per sample. Each bag of a sequence gives several vectors. */
+    uint32_t n_outputs;
     bool replica;
+    /* [batch + 1], in the arena, if the output is a sequence: number of vectors
+     * that the group gives the samples before a sample. NULL if the output is
+     * pooled. */
+    const uint64_t *vectors;
     /* Precision in which the exchange carries the outputs and their gradients;
      * fp32 for replicas, which have no exchange. */
     enum precision precision;
@@ -68,8 +76,9 @@ struct group {
      * placement_part). */
     uint32_t part, n_parts;
     uint32_t n_samples;
-    /* Number of bags per piece: n_samples * n_outputs, or 1 if all samples form
-     * one bag. */
+    /* Number of bags per piece that a lookup sums: n_samples * n_outputs, or 1
+     * if all samples form one bag. For a sequence, each vector is a bag of one
+     * lookup. */
     uint32_t n_bags;
     /* [n_pieces] pieces of the group, ordered by table */
     struct piece **pieces;
@@ -80,9 +89,21 @@ struct group {
     void *d_out;
 };
 
+/* Returns the bytes of one output: of a bag, or of a vector of a sequence. */
 static inline size_t group_bag_bytes(const struct group *group)
 {
     return (size_t)group->out_dim * precision_bytes(group->precision);
+}
+
+/* Returns the number of bags in which the ids of a piece of the group come. */
+static inline size_t group_input_bags(const struct group *group)
+{
+    return (size_t)group->n_samples * group->n_outputs;
+}
+
+static inline bool piece_has_row(const struct piece *piece, uint64_t row)
+{
+    return row >= piece->row_begin && row < piece->row_end;
 }
 
 struct placement {
@@ -135,6 +156,16 @@ struct group placement_part(const struct placement *placement,
                             const struct group *group, uint32_t part,
                             uint32_t n_parts);
 
+/* Returns the number of outputs of a group that belong to a rank's own samples:
+ * bags, or vectors of a sequence. The rank must be one of the group's owners.
+ */
+uint64_t placement_outputs(const struct placement *placement,
+                           const struct group *group, uint32_t rank);
+/* Returns whether each rank sends and looks up an id of the table only once in
+ * a batch: the job de-duplicates ids, and the table's output is a sequence. */
+bool placement_drops_repeats(const struct placement *placement,
+                             size_t table_idx);
+
 /* Maps a row of the unscaled table to a row of the scaled table. The map is
  * monotone: if row ranges tile the unscaled table, the mapped ranges tile the
  * scaled table. */
@@ -143,7 +174,8 @@ uint64_t placement_scale_row(const struct table *table, uint64_t row,
 
 /* Returns the expected number of lookups per batch that a piece serves,
  * according to the plan's problem. The piece must belong to a group. For scaled
- * tables the function assumes that lookups are uniform over the rows. */
+ * tables the function assumes that lookups are uniform over the rows. The
+ * number is exact for a sequence. */
 double placement_lookups(const struct placement *placement,
                          const struct piece *piece);
 

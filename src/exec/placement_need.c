@@ -54,7 +54,7 @@ static double input_bytes(const struct placement *placement)
         if (piece->group && !piece->replica)
             bytes += 2 * (share + comm_is_here(placement->comm, piece->rank)) *
                      (PROBLEM_ID_BYTES * placement_lookups(placement, piece) +
-                      8.0 * piece->group->n_bags);
+                      8.0 * (double)group_input_bags(piece->group));
     }
     return bytes;
 }
@@ -63,8 +63,6 @@ static double input_bytes(const struct placement *placement)
  * receives from all ranks. */
 static double output_bytes(const struct placement *placement, uint32_t rank)
 {
-    double n_samples = placement_sample(placement, rank + 1) -
-                       placement_sample(placement, rank);
     double bytes = 0;
 
     for (size_t g = 0; g < placement->n_groups; g++) {
@@ -74,7 +72,8 @@ static double output_bytes(const struct placement *placement, uint32_t rank)
         if (group->rank == rank)
             bytes += bag_bytes * group->n_bags;
         if (!group->replica)
-            bytes += bag_bytes * n_samples * group->n_outputs;
+            bytes +=
+                bag_bytes * (double)placement_outputs(placement, group, rank);
     }
     return bytes;
 }
@@ -93,9 +92,9 @@ static double dense_bytes(const struct placement *placement, uint32_t rank)
     return bytes;
 }
 
-/* Bytes of the reference's lookups while it compares the largest table. They
- * are in host memory, which is the memory of the device only if the device is a
- * CPU. */
+/* Bytes of the reference's lookups, and of a copy of a sequence's vectors,
+ * while it compares the largest table. They are in host memory, which is the
+ * memory of the device only if the device is a CPU. */
 static double reference_bytes(const struct placement *placement)
 {
     const struct problem *problem = &placement->plan->problem;
@@ -105,10 +104,14 @@ static double reference_bytes(const struct placement *placement)
         return 0;
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
+        double copy = table->output == OUTPUT_SEQUENCE
+                          ? table->pooling_factor / placement->n_ranks *
+                                table->dim * sizeof(float)
+                          : 0;
 
         largest = fmax(largest, (double)placement->batch *
                                     (REFERENCE_BYTES * table->pooling_factor +
-                                     8 * table->num_outputs));
+                                     8 * table->num_outputs + copy));
     }
     return largest;
 }

@@ -3,6 +3,7 @@
 
 #include "base/interrupt.h"
 #include "exec/placement_load.h"
+#include "exec/sequence_gradients.h"
 #include "exec/values.h"
 
 /* Learning rate of a scatter, which writes the dense gradient of a replica. It
@@ -115,6 +116,7 @@ static struct group whole_of(const struct placement *placement,
     whole.owners = (struct rank_range){0, placement->n_ranks};
     whole.n_samples = placement->batch;
     whole.n_bags = 1;
+    whole.vectors = NULL;
     return whole;
 }
 
@@ -265,6 +267,8 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
     return device_wait(placement->device, err);
 }
 
+/* --- gradients --- */
+
 /* A group, and the block of its outputs whose bags get gradients. */
 struct some_bags {
     const struct group *group;
@@ -293,9 +297,9 @@ static void make_bags(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(row);
 }
 
-/* Overwrites the outputs with loss gradients, for the samples of every receiver
- * in this process. The host computes the gradients chunk by chunk. */
-static int fill_gradients(const struct exchange_set *set, struct err *err)
+/* Overwrites the pooled outputs with loss gradients, for the samples of every
+ * receiver in this process. The host computes the gradients chunk by chunk. */
+static int fill_pooled(const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;
 
@@ -306,7 +310,7 @@ static int fill_gradients(const struct exchange_set *set, struct err *err)
             struct made made = {make_bags, &bags, group_bag_bytes(group), 0,
                                 NULL};
 
-            if (bags.block.n_bags &&
+            if (!group->vectors && bags.block.n_bags &&
                 placement_upload(placement, bags.block.d_at, bags.block.n_bags,
                                  &made, err))
                 return -1;
@@ -318,7 +322,8 @@ int step_gradients(const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;
 
-    if (fill_gradients(set, err) || exchange_outputs(set, true, err))
+    if (fill_pooled(set, err) || sequence_gradients_fill(set, err) ||
+        exchange_outputs(set, true, err))
         return -1;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
         if (run_rank(placement, r, WORK_SCATTER, 0, 1, err))

@@ -40,7 +40,8 @@ void verify_add(struct verify *verify, const struct table *table,
     struct tally tally = {0};
     const bool is_half =
         table->precision == PRECISION_FP16 ||
-        (what == VERIFY_OUTPUTS && table->comm_precision == PRECISION_FP16);
+        (table->comm_precision == PRECISION_FP16 &&
+         (what == VERIFY_OUTPUTS || table->output == OUTPUT_SEQUENCE));
     double limit = is_half ? VERIFY_FP16_LIMIT : VERIFY_FP32_LIMIT;
 
     for (unsigned i = 0; i < n; i++)

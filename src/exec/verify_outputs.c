@@ -23,7 +23,8 @@ struct output_table {
 struct output_job {
     const struct placement *placement;
     uint32_t receiver;
-    struct output_table *tables; /* [n_tables]: only tables that have outputs */
+    struct output_table
+        *tables; /* [n_tables]: only tables with pooled outputs */
     size_t n_tables;
     size_t n_parts; /* number of tasks into which a table is divided */
     /* [n_groups]: the group's bags in the chunk; NULL if the receiver has no
@@ -114,7 +115,7 @@ static int download_chunk(struct output_job *job,
         size_t n_bytes = (size_t)job->n_samples * sample_bytes;
 
         job->outputs[g] = NULL;
-        if (!block.n_bags)
+        if (group->vectors || !block.n_bags)
             continue;
         if (device_download(placement->device, next,
                             (const char *)block.d_at +
@@ -136,7 +137,7 @@ static void draw_table(void *ctx, size_t i, unsigned thread)
     (void)thread;
     batches_draw_table(&table->bags, job->placement, table->pieces[0].table_idx,
                        (struct rank_range){job->receiver, job->receiver + 1},
-                       STEP_BATCH);
+                       STEP_BATCH, false);
 }
 
 static int check_receiver(struct output_job *job,
@@ -171,7 +172,8 @@ static void open_job(struct output_job *job, struct arena *arena)
 
     job->tables = ARENA_NEW(arena, struct output_table, problem->n_tables);
     for (size_t t = 0; t < problem->n_tables; t++)
-        if (problem->tables[t].num_outputs > 0)
+        if (problem->tables[t].num_outputs > 0 &&
+            problem->tables[t].output == OUTPUT_POOLED)
             job->tables[job->n_tables++] = (struct output_table){
                 .table = &problem->tables[t],
                 .pieces = placement->table_pieces[t],
@@ -180,8 +182,9 @@ static void open_job(struct output_job *job, struct arena *arena)
                     ARENA_NEW(arena, struct tally, pool_size(placement->pool)),
             };
     for (size_t g = 0; g < placement->n_groups; g++)
-        sample_bytes += placement->groups[g].n_outputs *
-                        group_bag_bytes(&placement->groups[g]);
+        if (!placement->groups[g].vectors)
+            sample_bytes += placement->groups[g].n_outputs *
+                            group_bag_bytes(&placement->groups[g]);
     job->n_most = CHUNK_BYTES / sample_bytes + 1;
     job->block = arena_alloc(arena, (size_t)job->n_most, sample_bytes);
     job->outputs = ARENA_NEW(arena, char *, placement->n_groups);

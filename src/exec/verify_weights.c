@@ -39,7 +39,9 @@ struct weight_job {
     const struct table *table;
     struct held *held; /* [n_held] loaded pieces of the table */
     size_t n_held;
-    uint64_t *uses; /* lookups of the table as row << 32 | bag, sorted */
+    /* lookups of the table, sorted, as row << 32 | number of the output: of the
+     * bag, or of the lookup if the output is a sequence */
+    uint64_t *uses;
     /* [n_rows + 1]: index in `uses` of the first use of each touched row */
     uint64_t *first;
     uint64_t n_rows;
@@ -61,8 +63,8 @@ static uint64_t row_at(const struct weight_job *job, uint64_t i)
     return job->uses[job->first[i]] >> 32;
 }
 
-/* Adds up the gradients of a row over all bags that use the row. If a bag uses
- * the row several times, its gradient counts each time. */
+/* Adds up the gradients of a row over all outputs that use the row. If a bag
+ * uses the row several times, its gradient counts each time. */
 static void sum_gradients(const struct weight_job *job, uint64_t i,
                           struct row_scratch *scratch)
 {
@@ -79,11 +81,6 @@ static void sum_gradients(const struct weight_job *job, uint64_t i,
         for (uint32_t j = 0; j < dim; j++)
             scratch->gradient[j] += scratch->values[j];
     }
-}
-
-static bool has_row(const struct piece *piece, uint64_t row)
-{
-    return row >= piece->row_begin && row < piece->row_end;
 }
 
 /* Applies the update rule of the optimizer to the columns of a row that the
@@ -134,13 +131,13 @@ static void check_row(const struct weight_job *job, uint64_t i,
     double scale;
     size_t k = 0;
 
-    while (k < job->n_held && !has_row(job->held[k].piece, row))
+    while (k < job->n_held && !piece_has_row(job->held[k].piece, row))
         k++;
     if (k == job->n_held)
         return;
     sum_gradients(job, i, scratch);
     for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++) {
-        if (has_row(piece, row))
+        if (piece_has_row(piece, row))
             want_piece(job, piece, row, scratch);
         if (piece->replica)
             break; /* all replicas are equal, so one is enough */
@@ -150,7 +147,7 @@ static void check_row(const struct weight_job *job, uint64_t i,
         struct held *held = &job->held[k];
         const struct piece *piece = held->piece;
 
-        if (!has_row(piece, row))
+        if (!piece_has_row(piece, row))
             continue;
         got_piece(job, held, i - job->begin - held->first, row,
                   scratch->values);
@@ -218,7 +215,7 @@ static int download_piece(struct weight_job *job, struct held *held,
 
     while (begin < job->end && row_at(job, begin) < piece->row_begin)
         begin++;
-    for (end = begin; end < job->end && has_row(piece, row_at(job, end));)
+    for (end = begin; end < job->end && piece_has_row(piece, row_at(job, end));)
         end++;
     held->first = (size_t)(begin - job->begin);
     held->n = (size_t)(end - begin);
@@ -232,7 +229,7 @@ static int download_piece(struct weight_job *job, struct held *held,
                : 0;
 }
 
-/* Lists the lookups of the table in the step, as pairs (row, bag) sorted by
+/* Lists the lookups of the table in the step, as pairs (row, output) sorted by
  * row. */
 static void list_uses(struct weight_job *job, size_t table_idx,
                       struct arena *arena)
@@ -240,20 +237,21 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     const struct placement *placement = job->placement;
     const struct rank_range all = {0, placement->n_ranks};
     uint64_t n_bags = placement->batch * (uint64_t)job->table->num_outputs;
+    const bool is_sequence = job->table->output == OUTPUT_SEQUENCE;
     struct radix_sort sort = {
         .key_bytes = sizeof(uint64_t),
         .mask = radix_mask(placement->table_rows[table_idx] - 1) << 32};
     uint64_t n, *uses;
     struct bags bags;
 
-    batches_draw_table(&bags, placement, table_idx, all, STEP_BATCH);
+    batches_draw_table(&bags, placement, table_idx, all, STEP_BATCH, false);
     n = bags.offsets[n_bags];
     sort.n = n;
     sort.keys[0] = uses = ARENA_NEW(arena, uint64_t, n);
     sort.keys[1] = ARENA_NEW(arena, uint64_t, n);
     for (uint64_t bag = 0; bag < n_bags; bag++)
         for (uint64_t i = bags.offsets[bag]; i < bags.offsets[bag + 1]; i++)
-            uses[i] = (uint64_t)bags.indices[i] << 32 | bag;
+            uses[i] = (uint64_t)bags.indices[i] << 32 | (is_sequence ? i : bag);
     bags_release(&bags);
     job->uses = sort.keys[radix_sort(&sort)];
     job->first = ARENA_NEW(arena, uint64_t, n + 1);

@@ -763,11 +763,6 @@ static void reject(void (*spoil)(struct fixture *), const char *want)
     }
 }
 
-static void make_sequence(struct fixture *fixture)
-{
-    fixture->tables[0].output = OUTPUT_SEQUENCE;
-}
-
 static void make_half_output(struct fixture *fixture)
 {
     fixture->tables[0].num_outputs = 1.5;
@@ -829,8 +824,6 @@ static void make_large_batch(struct fixture *fixture)
 
 static void test_rejections(void)
 {
-    reject(make_sequence,
-           "table 'users': sequence output is not supported yet");
     reject(make_half_output, "table 'users': num_outputs 1.5, not a whole "
                              "number, is not supported yet");
     reject(make_no_output, "table 'users': num_outputs 0 with pooling_factor 2 "

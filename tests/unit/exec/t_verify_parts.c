@@ -134,7 +134,7 @@ static size_t list_touched(const struct placement *placement, size_t table,
     struct bags bags;
     size_t n = 0;
 
-    batches_draw_table(&bags, placement, table, all, STEP_BATCH);
+    batches_draw_table(&bags, placement, table, all, STEP_BATCH, false);
     for (uint64_t i = 0; i < bags.offsets[placement->batch]; i++)
         is_touched[bags.indices[i]] = 1;
     for (uint64_t row = 0; row < n_rows; row++)

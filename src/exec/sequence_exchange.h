@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_SEQUENCE_EXCHANGE_H
+#define NEUROSHARD_EXEC_SEQUENCE_EXCHANGE_H
+
+#include "exec/placement.h"
+
+/*
+ * All-to-all of the vectors of sequences. Numbers of vectors differ between
+ * pairs of ranks (exec/sequences.h).
+ *
+ * An exchange carries at most one group of each rank: exchange k carries the
+ * group number k of the rank's sequences. A rank receives one block from each
+ * other group, ordered by rank. A block has the vectors of the receiver's
+ * samples, in the order of its lookups.
+ */
+struct sequence_exchange {
+    const struct group **groups; /* [R], NULL for a rank without such a group */
+    /* [R]: receive buffer of each rank, part of d_block; NULL if the rank is in
+     * another process */
+    char **d_recv;
+    void *d_block; /* memory of all receive buffers; owned */
+};
+struct sequence_set {
+    const struct placement *placement;
+    struct sequence_exchange *exchanges; /* [n], in the arena */
+    size_t n;
+};
+
+/* Opens the exchanges of the placement's sequences; there may be none. The
+ * caller calls sequence_exchange_close also after a failure. */
+int sequence_exchange_open(struct sequence_set *set,
+                           const struct placement *placement,
+                           struct arena *arena, struct err *err) MUST_CHECK;
+void sequence_exchange_close(struct sequence_set *set);
+
+/* Starts all exchanges; the arguments are those of exchange_start. */
+int sequence_exchange_start(const struct sequence_set *set, bool is_backward,
+                            uint32_t part, uint32_t n_parts,
+                            struct err *err) MUST_CHECK;
+
+/* Returns the vectors of a group at a receiver in this process. The group is
+ * not a replica. */
+void *sequence_exchange_block(const struct sequence_set *set,
+                              const struct group *group, uint32_t receiver);
+
+#endif
