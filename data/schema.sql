@@ -4,7 +4,7 @@
 -- brings one of an older version here. Times are milliseconds.
 
 PRAGMA application_id = 0x4e534831; -- "NSH1"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- Everything that makes two measurements comparable. What was measured before
 -- version 3 has no driver, cuda and host.
@@ -166,6 +166,34 @@ CREATE TABLE ceiling (
         CHECK (flags BETWEEN 0 AND 4294967295),
     measured_at  TEXT NOT NULL,   -- UTC
     UNIQUE (device, n_threads, isa, kind, n_bytes, n, row_bytes, key_bits)
+) STRICT;
+
+-- The time of a batch of matrix products of one shape, as layers of the dense
+-- part of a model have them; the newest wins.
+CREATE TABLE product (
+    id           INTEGER PRIMARY KEY,
+    device       TEXT NOT NULL    -- these three as in setting
+        CHECK (length(device) BETWEEN 1 AND 200),
+    n_threads    INTEGER NOT NULL CHECK (n_threads BETWEEN 0 AND 1000000),
+    isa          TEXT NOT NULL CHECK (length(isa) BETWEEN 1 AND 200),
+    type         TEXT NOT NULL CHECK (type IN ('fp32', 'tf32', 'fp16', 'bf16')),
+    form         TEXT NOT NULL    -- the transposed factors
+        CHECK (form IN ('nn', 'nt', 'tn')),
+    m            INTEGER NOT NULL CHECK (m BETWEEN 1 AND 4294967295),
+    n            INTEGER NOT NULL CHECK (n BETWEEN 1 AND 4294967295),
+    k            INTEGER NOT NULL CHECK (k BETWEEN 1 AND 4294967295),
+    n_batch      INTEGER NOT NULL -- products
+        CHECK (n_batch BETWEEN 1 AND 4294967295),
+    median_ms    REAL NOT NULL    -- of the whole batch
+        CHECK (median_ms BETWEEN 0 AND 1e9),
+    p10_ms       REAL NOT NULL CHECK (p10_ms BETWEEN 0 AND 1e9),
+    p90_ms       REAL NOT NULL CHECK (p90_ms BETWEEN 0 AND 1e9),
+    n_iterations INTEGER NOT NULL
+        CHECK (n_iterations BETWEEN 0 AND 4294967295),
+    flags        INTEGER NOT NULL -- as of a sample
+        CHECK (flags BETWEEN 0 AND 4294967295),
+    measured_at  TEXT NOT NULL,   -- UTC
+    UNIQUE (device, n_threads, isa, type, form, m, n, k, n_batch)
 ) STRICT;
 
 -- The best time of the canary, a small case beside each measurement, on a

@@ -5,6 +5,7 @@
 #include "base/file_write.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/bench_answers.h"
 #include "cli/command.h"
 #include "costmodel/learning/comm_report.h"
 #include "costmodel/learning/evaluate.h"
@@ -62,6 +63,11 @@ static const struct option_spec own_options[] = {
      "measure the all-to-all between this many ranks instead of lookups"},
     {"ranks", 0, OPTION_U64, "N", NULL, 2, WORLD_MAX_FORKS, NULL,
      "processes to start for '--alltoall', one per rank"},
+    {"dense", 0, OPTION_STRING, "SPEC", NULL, 0, 0, NULL,
+     "measure the matrix products of this dense part instead of lookups, or "
+     "those of a 'grid' from which others are predicted"},
+    {"tables", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "table list whose vectors the dense part joins; default: none"},
     {"min-bytes", 0, OPTION_BYTES, "SIZE", NULL, 1, 0, NULL,
      "least size of an exchange of '--alltoall', in bytes of all ranks; "
      "default: 4"},
@@ -78,8 +84,10 @@ static const struct option_spec own_options[] = {
  * the options that it needs. */
 static int check_options(const struct cli *cli, struct err *err)
 {
-    static const char *const alone[] = {"repeat", "ceilings", "mixed",
-                                        "designed", "csv"};
+    static const char *const alone[] = {"repeat",   "ceilings", "mixed",
+                                        "designed", "csv",      "dense"};
+    static const char *const others[] = {"ceilings", "mixed",     "designed",
+                                         "csv",      "optimizer", "precision"};
     static const char *const needing[] = {"ranks", "min-bytes", "max-bytes"};
 
     for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++)
@@ -91,6 +99,13 @@ static int check_options(const struct cli *cli, struct err *err)
         if (cli_given(cli, needing[i]) && !cli_given(cli, "alltoall"))
             return err_usage(err, "option '--%s' needs '--alltoall'",
                              needing[i]);
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (cli_given(cli, others[i]) && cli_given(cli, "dense"))
+            return err_usage(err,
+                             "options '--%s' and '--dense' exclude each other",
+                             others[i]);
+    if (cli_given(cli, "tables") && !cli_given(cli, "dense"))
+        return err_usage(err, "option '--tables' needs '--dense'");
     if ((cli_given(cli, "mixed") || cli_given(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
         return err_usage(err,
@@ -148,6 +163,8 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     if (cli_given(cli, "alltoall"))
         return bench_check_options(options, err);
     adapt_options(options, cli);
+    if (cli_given(cli, "dense") && !cli_given(cli, "samples"))
+        options->n_cases = 0; /* the whole list */
     return 0;
 }
 
@@ -241,24 +258,6 @@ static int measure(struct bench_request *bench, struct err *err)
 
 /* --- the answer at the end --- */
 
-/* Returns the reason why the measurement ended: "interrupt", "time" or
- * "done". */
-static const char *stopped_by(const struct bench_result *result)
-{
-    if (result->interrupted)
-        return "interrupt";
-    return result->out_of_time ? "time" : "done";
-}
-
-static void print_device(const struct device *device)
-{
-    cli_printf("device          %s, %s", device->facts.name, device->facts.isa);
-    if (device->facts.n_threads)
-        cli_printf(", %u thread%s", device->facts.n_threads,
-                   device->facts.n_threads == 1 ? "" : "s");
-    cli_printf("\n");
-}
-
 /* Prints how many of the requested cases were measured, and how many samples
  * these cases have. `what` is the word for the cases. */
 static void print_counts(const struct bench_request *bench, const char *what)
@@ -268,7 +267,7 @@ static void print_counts(const struct bench_request *bench, const char *what)
     cli_printf("%-15s %" PRIu64, what, result->n_cases);
     if (bench->options.n_cases)
         cli_printf(" of %" PRIu64, bench->options.n_cases);
-    cli_printf(" (stopped: %s)\n", stopped_by(result));
+    cli_printf(" (stopped: %s)\n", bench_stopped_by(result));
     cli_printf("samples         %" PRIu64 " measured, %" PRIu64
                " already stored\n",
                result->n_measured, result->n_resumed);
@@ -287,7 +286,7 @@ static void print_lookups_text(const struct bench_request *bench,
     const struct bench_options *options = &bench->options;
     const struct bench_result *result = &bench->result;
 
-    print_device(bench->device);
+    bench_print_device(bench->device);
     if (options->is_mixed)
         cli_printf("setting         mixed: batch %u to %u, fp32 and fp16, sgd "
                    "and rowwise_adagrad\n",
@@ -347,7 +346,7 @@ static void print_lookups_json(const struct bench_request *bench,
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "left",
         (json_int_t)result->n_left, "flagged", (json_int_t)result->n_flagged,
-        "stopped", stopped_by(result), "seconds", bench->seconds, "db",
+        "stopped", bench_stopped_by(result), "seconds", bench->seconds, "db",
         cli_shown(bench->cli, "db"), "repeat", repeat, "sentinels", drift));
 }
 
@@ -393,7 +392,7 @@ static int print_exchanges(const struct bench_request *bench, struct err *err)
     if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
                            bench->cli->arena, err))
         return -1;
-    print_device(bench->device);
+    bench_print_device(bench->device);
     cli_printf("exchanges       between %u ranks (%s) on %u host%s, batch %u, "
                "seed %" PRIu64 "\n",
                comm->n_ranks, comm->kind, n_hosts, n_hosts == 1 ? "" : "s",
@@ -408,9 +407,9 @@ static int print_exchanges(const struct bench_request *bench, struct err *err)
         "seed", (json_int_t)options->seed, "kind", comm->kind, "ranks",
         comm->n_ranks, "hosts", n_hosts, "cases", (json_int_t)result->n_cases,
         "measured", (json_int_t)result->n_measured, "resumed",
-        (json_int_t)result->n_resumed, "stopped", stopped_by(result), "seconds",
-        bench->seconds, "db", cli_shown(bench->cli, "db"), "held_out",
-        comm_report_to_json(samples, n)));
+        (json_int_t)result->n_resumed, "stopped", bench_stopped_by(result),
+        "seconds", bench->seconds, "db", cli_shown(bench->cli, "db"),
+        "held_out", comm_report_to_json(samples, n)));
     return 0;
 }
 
@@ -481,17 +480,6 @@ static int print_ceilings(const struct bench_request *bench, struct err *err)
 
 /* --- the command --- */
 
-/* If the measurement was interrupted, returns -1 with ERR_INTERRUPTED; the
- * message says how to continue. */
-static int tell_interrupt(const struct bench_result *result, struct err *err)
-{
-    if (!result->interrupted)
-        return 0;
-    return err_set(err, ERR_INTERRUPTED,
-                   "interrupted; the measured samples are stored, and the same "
-                   "command continues from there");
-}
-
 /* Opens the device and the communicator of this process. Without --threads the
  * processes of a host share its processors evenly. */
 static int open_ranks(struct bench_request *bench, struct err *err)
@@ -524,8 +512,8 @@ static int run_exchanges(struct bench_request *bench, struct err *err)
     if (!bench->world)
         return 0;
     rc = open_ranks(bench, err) || measure(bench, err) ||
-         (!bench->world->rank &&
-          (print_exchanges(bench, err) || tell_interrupt(&bench->result, err)));
+         (!bench->world->rank && (print_exchanges(bench, err) ||
+                                  bench_tell_interrupt(&bench->result, err)));
     /* Every process learns of an interrupt by itself, so no process has to end
      * the others. */
     if (rc && err->code != ERR_INTERRUPTED)
@@ -561,7 +549,7 @@ static int run_lookups(struct bench_request *bench, struct err *err)
          (measure(bench, err) ||
           (cli_given(cli, "ceilings") ? print_ceilings : print_lookups)(bench,
                                                                         err) ||
-          tell_interrupt(&bench->result, err))))
+          bench_tell_interrupt(&bench->result, err))))
         return -1;
     return cli_given(cli, "csv") ? write_csv(bench, err) : 0;
 }
@@ -573,6 +561,7 @@ static int run_bench(struct cli *cli, struct err *err)
 
     if (!rc)
         rc = cli_given(cli, "alltoall") ? run_exchanges(&bench, err)
+             : cli_given(cli, "dense")  ? bench_dense(cli, &bench.options, err)
                                         : run_lookups(&bench, err);
     store_close(bench.store);
     comm_close(bench.comm);

@@ -83,15 +83,17 @@ static void say_machine(json_t *machine, enum words words, struct arena *arena)
 static void say(const struct db_work *work, enum words words)
 {
     const char *db, *hash;
-    json_int_t schema, n_samples, n_exchanges, n_ceilings, n_replaced, n_kept;
+    json_int_t schema, n_samples, n_exchanges, n_ceilings, n_products;
+    json_int_t n_replaced, n_kept;
     json_t *machines, *machine;
     size_t i;
 
-    json_unpack(work->contents, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
-                "db", &db, "hash", &hash, "schema", &schema, "samples",
-                &n_samples, "exchanges", &n_exchanges, "ceilings", &n_ceilings,
-                "replaced", &n_replaced, "kept", &n_kept, "machines",
-                &machines);
+    json_unpack(work->contents,
+                "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "db", &db,
+                "hash", &hash, "schema", &schema, "samples", &n_samples,
+                "exchanges", &n_exchanges, "ceilings", &n_ceilings, "products",
+                &n_products, "replaced", &n_replaced, "kept", &n_kept,
+                "machines", &machines);
     if (words == SAY_LINE)
         cli_printf("%s: %lld samples, %lld exchanges, content %s\n", db,
                    n_samples, n_exchanges, hash);
@@ -100,8 +102,10 @@ static void say(const struct db_work *work, enum words words)
                    "content    %s\n"
                    "schema     version %lld\n"
                    "verdicts   %lld replaced a model, %lld kept it\n"
-                   "ceilings   %lld\n",
-                   db, hash, schema, n_replaced, n_kept, n_ceilings);
+                   "ceilings   %lld\n"
+                   "products   %lld\n",
+                   db, hash, schema, n_replaced, n_kept, n_ceilings,
+                   n_products);
     json_array_foreach(machines, i, machine)
         say_machine(machine, words, work->cli->arena);
 }

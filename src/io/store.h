@@ -25,7 +25,7 @@ struct store; /* opaque */
  * for writing, it is upgraded in one transaction. If it is opened for reading,
  * the reader gets an upgraded copy in memory, which shows the file at the
  * moment of opening. Files with a version outside of this range are refused. */
-#define STORE_VERSION 5
+#define STORE_VERSION 6
 #define STORE_OLDEST_VERSION 1
 
 /* STORE_WRITE creates the file if it does not exist */

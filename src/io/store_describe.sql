@@ -8,6 +8,7 @@ SELECT json_object(
     'disturbed', (SELECT count(*) FROM sample WHERE flags & 1),
     'exchanges', (SELECT count(*) FROM comm_sample),
     'ceilings', (SELECT count(*) FROM ceiling),
+    'products', (SELECT count(*) FROM product),
     'canaries', (SELECT count(*) FROM canary),
     'replaced',
     (SELECT count(*) FROM training_log WHERE verdict = 'replaced'),

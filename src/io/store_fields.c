@@ -2,7 +2,7 @@
 #include "io/store_fields.h"
 
 #include "base/text.h"
-#include "core/sample.h"
+#include "core/product.h"
 #include "device/probe.h"
 #include "io/model_verdict.h"
 
@@ -27,9 +27,9 @@
         prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
 
-const char *const store_tables[] = {"setting",      "sample",  "sample_table",
-                                    "comm_sample",  "ceiling", "canary",
-                                    "training_log", NULL};
+const char *const store_tables[] = {
+    "setting", "sample", "sample_table", "comm_sample", "ceiling",
+    "product", "canary", "training_log", NULL};
 
 /* Columns of a setting. The first three columns identify a device, the first
  * six a machine. */
@@ -109,6 +109,21 @@ static const struct store_column ceiling_columns[] = {
     {"flags", CEILING(flags), .max = MAX_U32},
 };
 
+/* Columns of a matrix product. The first six columns identify a product on a
+ * device. */
+#define PRODUCT(member) MEMBER_OF(struct product_sample, member)
+static const struct store_column product_columns[] = {
+    {"type", PRODUCT(product.type), .names = dense_type_names},
+    {"form", PRODUCT(product.form), .names = product_form_names},
+    {"m", PRODUCT(product.m), .min = 1, .max = MAX_U32},
+    {"n", PRODUCT(product.n), .min = 1, .max = MAX_U32},
+    {"k", PRODUCT(product.k), .min = 1, .max = MAX_U32},
+    {"n_batch", PRODUCT(product.n_batch), .min = 1, .max = MAX_U32},
+    TIMING("", struct product_sample, timing),
+    {"n_iterations", PRODUCT(n_iterations), .max = MAX_U32},
+    {"flags", PRODUCT(flags), .max = MAX_U32},
+};
+
 #define VERDICT(member) MEMBER_OF(struct model_verdict, member)
 static const struct store_column verdict_columns[] = {
     {"model_path", VERDICT(model_path), .is_any = true},
@@ -150,6 +165,9 @@ const struct store_list store_lists[] = {
     {"probe", "", ceiling_columns, 5},
     {"ceiling", "ceiling", ALL(ceiling_columns)},
     {"moved", "ceiling", ALL(moved_columns)},
+    {"product_device", "product", setting_columns, 3},
+    {"shape", "", product_columns, 6},
+    {"product", "product", ALL(product_columns)},
     {"canary", "canary", ALL(probe_columns)},
     {"verdict", "", ALL(verdict_columns)},
     {"flag", "", ALL(flag_columns)},

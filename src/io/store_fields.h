@@ -13,7 +13,7 @@
 
 /* Names of the schema's tables. A table comes after the tables that its rows
  * refer to. */
-#define STORE_N_TABLES 7
+#define STORE_N_TABLES 8
 extern const char *const store_tables[STORE_N_TABLES + 1]; /* NULL-terminated */
 /* Checks that the schema accepts each row of a table. */
 int store_check_table(struct store *store, const char *table,

@@ -14,6 +14,7 @@
  *   exchange  the row with the shorter time
  *   probe     the row with the shorter time
  *   ceiling   first an undisturbed row, second the row with the shorter time
+ *   product   first an undisturbed row, second the row with the shorter time
  *
  * In case of a tie, the row whose other columns are smaller is kept. "probe"
  * here is an interference probe (table canary). The key of a verdict (table

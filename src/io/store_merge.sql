@@ -72,6 +72,18 @@ SELECT {device}, {ceiling}, {moved}, measured_at FROM other.ceiling WHERE true
 ORDER BY {device}, {probe}
 ON CONFLICT DO NOTHING;
 
+DELETE FROM main.product WHERE id IN (
+    SELECT m.id FROM other.product AS o
+    JOIN main.product AS m USING ({product_device}, {shape})
+    WHERE (o.flags, o.median_ms, o.p10_ms, o.p90_ms, o.n_iterations,
+            o.measured_at)
+        < (m.flags, m.median_ms, m.p10_ms, m.p90_ms, m.n_iterations,
+            m.measured_at));
+INSERT INTO main.product ({product_device}, {product}, measured_at)
+SELECT {product_device}, {product}, measured_at FROM other.product WHERE true
+ORDER BY {product_device}, {shape}
+ON CONFLICT DO NOTHING;
+
 DELETE FROM main.canary WHERE id IN (
     SELECT m.id FROM other.canary AS o
     JOIN main.canary AS m USING ({machine}, version)

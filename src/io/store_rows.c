@@ -400,6 +400,58 @@ int store_ceilings(struct store *store, const struct sample_setting *setting,
     return *ceilings ? 0 : -1;
 }
 
+/* --- matrix products --- */
+
+int store_put_product(void *store, const struct sample_setting *setting,
+                      const struct product_sample *sample, struct err *err)
+{
+    static const struct statement add = {
+        .sql = "INSERT OR REPLACE INTO product ({product_device}, {product}, "
+               "measured_at) VALUES ({?product_device}, {?product}, " NOW ")"};
+
+    return query_run(store, &add, BOUND(setting, sample), NULL, err);
+}
+
+bool store_has_product(void *store, const struct sample_setting *setting,
+                       const struct product *product)
+{
+    static const struct statement has = {
+        .sql = "SELECT 1 FROM product WHERE ({product_device}, {shape}) = "
+               "({?product_device}, {?shape})"};
+    const struct product_sample sample = {.product = *product};
+
+    return is_there(store, &has, BOUND(setting, &sample));
+}
+
+static int check_product(const struct query *query, void *item, struct err *err)
+{
+    const struct product *product =
+        &((const struct product_sample *)item)->product;
+
+    if (product->type < N_DENSE_TYPES && product->form < N_PRODUCT_FORMS)
+        return 0;
+    return err_input(err,
+                     "cost database '%s': a matrix product is of an unknown "
+                     "type '%s' or form '%s'",
+                     query->store->path, sqlite3_column_text(query->stmt, 1),
+                     sqlite3_column_text(query->stmt, 2));
+}
+
+int store_products(struct store *store, const struct sample_setting *setting,
+                   struct product_sample **samples, size_t *n,
+                   struct arena *arena, struct err *err)
+{
+    static const struct statement list = {
+        .sql = "SELECT id, {product} FROM product WHERE ({product_device}) = "
+               "({?product_device}) ORDER BY {shape}",
+        .listed = "product",
+        .item_bytes = sizeof(**samples),
+        .finish = check_product};
+
+    *samples = query_list(store, &list, BOUND(setting), NULL, n, arena, err);
+    return *samples ? 0 : -1;
+}
+
 /* --- verdicts --- */
 
 int store_log_verdict(struct store *store, const struct model_verdict *verdict,

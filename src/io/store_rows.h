@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_STORE_ROWS_H
 #define NEUROSHARD_IO_STORE_ROWS_H
 
-#include "core/sample.h"
+#include "core/product.h"
 #include "device/probe.h"
 #include "io/model_verdict.h"
 #include "io/store.h"
@@ -50,6 +50,18 @@ int store_comm_samples(struct store *store,
 int store_ceilings(struct store *store, const struct sample_setting *setting,
                    struct ceiling **ceilings, size_t *n, struct arena *arena,
                    struct err *err) MUST_CHECK;
+/* store_put_product and store_has_product are the callbacks of a sink of matrix
+ * products, as store_put_ceiling and store_has_ceiling are for ceilings. */
+int store_put_product(void *store, const struct sample_setting *setting,
+                      const struct product_sample *sample,
+                      struct err *err) MUST_CHECK;
+bool store_has_product(void *store, const struct sample_setting *setting,
+                       const struct product *product);
+/* Reads the matrix products of a device in the order of type, form and
+ * shape. */
+int store_products(struct store *store, const struct sample_setting *setting,
+                   struct product_sample **samples, size_t *n,
+                   struct arena *arena, struct err *err) MUST_CHECK;
 /* Adds the result of a retraining to the training log. */
 int store_log_verdict(struct store *store, const struct model_verdict *verdict,
                       struct err *err) MUST_CHECK;

@@ -49,7 +49,7 @@ int store_begin_write(struct store *store, struct err *err) MUST_CHECK;
 int store_end(struct store *store, int rc, struct err *err) MUST_CHECK;
 
 #define STORE_MAX_BOUND 4
-#define MAX_PREPARED 20
+#define MAX_PREPARED 24
 
 struct store {
     /* the file; for a reader, it may be an upgraded copy of the file in

@@ -58,7 +58,7 @@ for page in "$ROOT"/man/*.1; do
     while read -r line; do
         case $line in
         *'--db costs.db --samples'* | *'model import'*) continue ;;
-        *'--device cuda'* | *h200.db*) continue ;;
+        *'--device cuda'* | *h200.db* | *'--dense grid'*) continue ;;
         esac
         # shellcheck disable=SC2086 # a line is split as a shell does it
         set -- $line

@@ -210,6 +210,10 @@ ANSWERS = [
         ["bench", "--db", "c.db", "--ceilings", "--memory", "16MiB"],
     ),
     (
+        "bench dense",
+        ["bench", "--db", "c.db", "--dense", "grid", "--samples", "2"],
+    ),
+    (
         "train",
         [
             "train",

@@ -406,11 +406,11 @@ static void test_refused(void)
 
     in_dir(path, "version.db");
     open_ok(&store, path, STORE_WRITE);
-    sqlite3_exec(store->db, "PRAGMA user_version = 6", NULL, NULL, NULL);
+    sqlite3_exec(store->db, "PRAGMA user_version = 7", NULL, NULL, NULL);
     store_close(store);
     snprintf(want, sizeof(want),
-             "cost database '%s' has schema version 6, this program reads "
-             "versions 1 to 5: use the neuroshard that made it, or a new file",
+             "cost database '%s' has schema version 7, this program reads "
+             "versions 1 to 6: use the neuroshard that made it, or a new file",
              path);
     opening_fails(path, STORE_READ, ERR_INPUT, want);
     opening_fails(path, STORE_WRITE, ERR_INPUT, want);

@@ -43,6 +43,8 @@ static struct store *open_rows(void)
     struct comm_sample comm = {
         .kind = "copy", .n_ranks = 2, .n_hosts = 1, .time = {1, 1, 1}};
     struct ceiling ceiling = {.probe = {.kind = PROBE_READ, .n_bytes = 64}};
+    struct product_sample product = {
+        .product = {DENSE_TYPE_FP32, PRODUCT_NN, 2, 3, 4, 1}};
     struct store *store;
     struct err err = {0};
 
@@ -50,6 +52,7 @@ static struct store *open_rows(void)
     must(store_sink(store).put(store, &setting, &sample, &err), &err);
     must(store_sink(store).put_comm(store, &setting, &comm, &err), &err);
     must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
+    must(store_put_product(store, &setting, &product, &err), &err);
     must(store_sink(store).put_interference_probe(store, &setting, 1, &err),
          &err);
     return store;
@@ -241,10 +244,11 @@ static void test_all_fields(void)
         "SELECT t.name || '.' || c.name FROM sqlite_schema t, "
         "pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name IN "
         "('setting', 'sample', 'sample_table', 'comm_sample', 'ceiling', "
-        "'canary') AND c.name NOT IN ('id', 'setting_id', 'sample_id', 'seed', "
+        "'product', 'canary') AND c.name NOT IN ('id', 'setting_id', "
+        "'sample_id', 'seed', "
         "'precision', 'optimizer', 'throttle_reasons', 'measured_at') AND "
         "t.name || '.' || c.name NOT IN ('sample.kind', 'ceiling.kind', "
-        "'canary.version')",
+        "'product.type', 'product.form', 'canary.version')",
         -1, &stmt, NULL);
     for (; sqlite3_step(stmt) == SQLITE_ROW; n++) {
         char name[128];
@@ -269,6 +273,7 @@ static void test_lists(void)
         "UPDATE sample_table SET n_unique = -5",
         "UPDATE comm_sample SET n_ranks = 0",
         "UPDATE ceiling SET median_ms = 9e999",
+        "UPDATE product SET n_batch = 0",
         "UPDATE canary SET best_ms = -1",
     };
 
@@ -276,6 +281,7 @@ static void test_lists(void)
         struct store *store = open_rows();
         struct sample_setting *settings;
         struct comm_sample *comm;
+        struct product_sample *products;
         struct ceiling *ceilings;
         struct sample *samples;
         struct arena arena = {0};
@@ -291,6 +297,7 @@ static void test_lists(void)
                store_comm_samples(store, &setting, STORE_SETTING, &comm, &n,
                                   &arena, &err) ||
                store_ceilings(store, &setting, &ceilings, &n, &arena, &err) ||
+               store_products(store, &setting, &products, &n, &arena, &err) ||
                store_sink(store).find_interference_probe(store, &setting,
                                                          &best_ms, &err),
            "%s: %s", bad[i], err.msg);

@@ -134,6 +134,11 @@ static void put_others(struct store *store, struct rng *rng)
         .probe = {.kind = PROBE_READ, .n_bytes = 64 + rng_below(rng, 3)},
         .timing = {ms, ms, ms},
         .flags = (unsigned)rng_below(rng, 2)};
+    struct product_sample product = {
+        .product = {DENSE_TYPE_FP32, PRODUCT_NN, 64,
+                    1 + (uint32_t)rng_below(rng, 3), 1, 1},
+        .timing = {ms, ms, ms},
+        .flags = (unsigned)rng_below(rng, 2)};
     struct model_verdict verdict = {.model_path = "m.nsm",
                                     .old_mape = NAN,
                                     .new_mape = 0.1,
@@ -143,6 +148,7 @@ static void put_others(struct store *store, struct rng *rng)
     must(sink.put_comm(store, &setting, &comm, &err), &err);
     must(sink.put_interference_probe(store, &setting, ms, &err), &err);
     must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
+    must(store_put_product(store, &setting, &product, &err), &err);
     must(store_log_verdict(store, &verdict, &err), &err);
 }
 
@@ -248,6 +254,8 @@ static void fill_all(struct store *store)
         "0.6, 0.8, 21, 0);"
         "INSERT INTO ceiling VALUES (2, 'd', 1, 'i', 'gather', 2, 3, 4, 5, "
         "1.5, 1.25, 1.75, 6, 7, 1, 't');"
+        "INSERT INTO product VALUES (2, 'd', 1, 'i', 'bf16', 'tn', 5, 6, 7, 8, "
+        "2.5, 2.25, 2.75, 9, 1, 't');"
         "INSERT INTO canary VALUES (2, 'd', 1, 'i', 'x', 'c', 'h', 'v', "
         "0.25, 't');"
         "INSERT INTO training_log VALUES (4, 't', 'v', 'p', 'h', 'kept', "
@@ -283,9 +291,11 @@ static void test_lossless(struct arena *arena)
         "0.80000000000000004,0,,",
         "\nceiling,1,d,1,,,,i,,,,,,,gather,",
         ",1.5,1.25,1.75,,2,3,4,5,6,t,,",
+        "\nproduct,1,d,1,,,,i,",
+        ",t,bf16,tn,5,7,8,,",
         "\ncanary,1,d,1,,,,i,x,c,h,,",
         ",v,,",
-        ",t,0.25,,",
+        ",t,,,,,,0.25,,",
         "\ntraining_log,1,",
         ",v,,",
         ",t,p,h,kept,0.5,,3,o,n,4,0.125,0.25,r,s\n"};

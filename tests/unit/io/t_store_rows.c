@@ -435,6 +435,48 @@ static void test_ceilings(void)
     store_close(store);
 }
 
+/* Matrix products are read back in the order of type, form and shape. A new
+ * time of a shape takes the place of the old one. */
+static void test_products(void)
+{
+    static const struct product products[] = {
+        {DENSE_TYPE_TF32, PRODUCT_TN, 4, 3, 2, 1},
+        {DENSE_TYPE_BF16, PRODUCT_NT, 4, 3, 2, 1},
+        {DENSE_TYPE_BF16, PRODUCT_NT, 4, 3, 2, 9},
+    };
+    static const size_t order[] = {1, 2, 0};
+    const struct sample_setting other = {.device = "cpu:other", .isa = "x"};
+    struct store *store = open_store();
+    struct product_sample *found;
+    struct err err = {0};
+    bool is_right = true;
+    size_t n = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct product_sample sample = {products[i], {2, 1, 3}, 5, 0};
+
+        ok(!store_has_product(store, &usual, &products[i]), "not yet");
+        must(store_put_product(store, &usual, &sample, &err), &err);
+        ok(store_has_product(store, &usual, &products[i]) &&
+               !store_has_product(store, &other, &products[i]),
+           "now it is, on this device");
+        sample.timing.median_ms = (double)i + 1;
+        must(store_put_product(store, &usual, &sample, &err), &err);
+    }
+    must(store_products(store, &usual, &found, &n, &arena, &err), &err);
+    for (size_t i = 0; i < n && i < 3; i++)
+        is_right &= product_is_same(&found[i].product, &products[order[i]]) &&
+                    found[i].timing.median_ms == (double)order[i] + 1 &&
+                    found[i].timing.p90_ms == 3 && found[i].n_iterations == 5;
+    ok(is_right && n == 3, "all products, once");
+    run(store, "PRAGMA ignore_check_constraints = 1");
+    run(store, "UPDATE product SET form = 'tt'");
+    ok(store_products(store, &usual, &found, &n, &arena, &err) &&
+           strstr(err.msg, "unknown type 'bf16' or form 'tt'"),
+       "%s", err.msg);
+    store_close(store);
+}
+
 /* Rows of unknown kinds, which a file may contain. */
 static void test_unknown(void)
 {
@@ -484,6 +526,7 @@ int main(void)
     test_claims();
     test_verdicts();
     test_ceilings();
+    test_products();
     test_unknown();
     unlink(path);
     arena_release(&arena);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_PRODUCT_H
+#define NEUROSHARD_CORE_PRODUCT_H
+
+#include "core/dense.h"
+#include "core/sample.h"
+
+/*
+ * Matrix products of a dense part, and their measured times. All matrices are
+ * row-major.
+ */
+
+/* Stored forms of the two factors of a product c[m][n] = op(a)[m][k] *
+ * op(b)[k][n]. The first letter is that of a, the second that of b. N: as they
+ * are multiplied; T: transposed, a as [k][m] or b as [n][k]. */
+enum product_form { PRODUCT_NN, PRODUCT_NT, PRODUCT_TN, N_PRODUCT_FORMS };
+extern const char *const product_form_names[]; /* NULL-terminated */
+
+/* A batch of products of one shape. */
+struct product {
+    enum dense_type type;
+    enum product_form form;
+    uint32_t m, n, k; /* >= 1 */
+    uint32_t n_batch; /* >= 1 */
+};
+
+/* The measured time of a batch. */
+struct product_sample {
+    struct product product;
+    struct timing timing;
+    uint32_t n_iterations;
+    unsigned flags; /* 0 or SAMPLE_THROTTLED */
+};
+
+bool product_is_same(const struct product *x, const struct product *y);
+/* Returns the number of additions and multiplications of a batch. */
+double product_operations(const struct product *product);
+/* Returns the bytes of the matrices of a batch: a and b in the type of the
+ * product, and c in fp32. */
+double product_bytes(const struct product *product);
+
+/* Passes of a layer, each with one product. A layer with n_in inputs and n_out
+ * outputs has weights [n_out][n_in], as in PyTorch:
+ *
+ *     pass             form  result          sum over
+ *     forward          NT    [samples][n_out]  n_in
+ *     input gradient   NN    [samples][n_in]   n_out
+ *     weight gradient  TN    [n_out][n_in]     samples
+ */
+enum dense_pass {
+    DENSE_FORWARD,
+    DENSE_INPUT_GRADIENT,
+    DENSE_WEIGHT_GRADIENT,
+    N_DENSE_PASSES
+};
+struct product dense_layer_product(const struct dense *dense,
+                                   const struct dense_product *layer,
+                                   enum dense_pass pass, uint32_t n_samples);
+/* Returns the products of all pairs of vectors of INTERACTION_DOT: one product
+ * for each sample. The pass is the forward or the input gradient. The input
+ * gradient consists of two such products. */
+struct product dense_dot_product(const struct dense *dense,
+                                 enum dense_pass pass, uint32_t n_samples);
+
+/* Most products of a step that differ in shape. */
+#define DENSE_MAX_SHAPES (N_DENSE_PASSES * DENSE_MAX_PRODUCTS + 2)
+/* Fills products[DENSE_MAX_SHAPES] with the products of a step of this many
+ * samples, each shape once, in the order of the forward pass. Returns their
+ * number. The dense part must be fitted (dense_fit). */
+size_t dense_products(struct product *products, const struct dense *dense,
+                      uint32_t n_samples);
+
+#endif
