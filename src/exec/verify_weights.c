@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/radix_sort.h"
 #include "exec/rank_work.h"
+#include "exec/rows.h"
 #include "exec/values.h"
 
 #include <string.h>
@@ -12,12 +13,6 @@
  * task. */
 #define WINDOW_BYTES ((size_t)32 << 20)
 #define ROWS_A_TASK 64
-/* Number of bytes that a download transfers in the time that it takes to start
- * a download. If the gap between two rows is at most this large, they are
- * downloaded together. Not used if the device's memory is host memory. */
-#define GAP_BYTES ((uint64_t)64 << 10)
-/* largest number of bytes that are downloaded together */
-#define SPAN_BYTES ((uint64_t)4 << 20)
 
 /* A loaded piece, with those of its touched rows that are in the current
  * window. */
@@ -42,12 +37,11 @@ struct weight_job {
     /* lookups of the table, sorted, as row << 32 | number of the output: of the
      * bag, or of the lookup if the output is a sequence */
     uint64_t *uses;
+    uint64_t *rows; /* [n_rows] touched rows, ascending */
     /* [n_rows + 1]: index in `uses` of the first use of each touched row */
     uint64_t *first;
     uint64_t n_rows;
-    uint64_t begin, end; /* current window, as a range of touched rows */
-    /* [SPAN_BYTES + bytes of a row] rows downloaded together */
-    char *scratch;
+    uint64_t begin, end;   /* current window, as a range of touched rows */
     struct tally *tallies; /* [n_threads] comparison results of each thread */
 };
 
@@ -57,11 +51,6 @@ struct row_scratch {
     /* [dim] values computed for the reference, or downloaded values */
     float *values;
 };
-
-static uint64_t row_at(const struct weight_job *job, uint64_t i)
-{
-    return job->uses[job->first[i]] >> 32;
-}
 
 /* Adds up the gradients of a row over all outputs that use the row. If a bag
  * uses the row several times, its gradient counts each time. */
@@ -127,7 +116,7 @@ static void check_row(const struct weight_job *job, uint64_t i,
 {
     struct piece **pieces =
         job->placement->table_pieces + job->held[0].piece->table_idx;
-    uint64_t row = row_at(job, i);
+    uint64_t row = job->rows[i];
     double scale;
     size_t k = 0;
 
@@ -173,60 +162,17 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(scratch.values);
 }
 
-/* Downloads the rows of a piece that are in the window, to `to`, one row after
- * the other. Rows that are near each other are downloaded together. d_rows
- * holds all rows of the piece. */
-static int download_rows(struct weight_job *job, const struct held *held,
-                         const void *d_rows, size_t row_bytes, char *to,
-                         struct err *err)
-{
-    bool is_far = !device_is_host(job->placement->device);
-    uint64_t gap = is_far ? GAP_BYTES / row_bytes + 1 : 1;
-    uint64_t span = SPAN_BYTES / row_bytes + 1;
-    uint64_t begin = job->begin + held->first, limit = begin + held->n, end;
-
-    for (; begin < limit; begin = end) {
-        uint64_t first = row_at(job, begin);
-
-        for (end = begin + 1; end < limit &&
-                              row_at(job, end) - row_at(job, end - 1) <= gap &&
-                              row_at(job, end) - first < span;)
-            end++;
-        if (device_download(
-                job->placement->device, job->scratch,
-                (const char *)d_rows +
-                    (first - held->piece->row_begin) * row_bytes,
-                (size_t)(row_at(job, end - 1) - first + 1) * row_bytes, err))
-            return -1;
-        for (uint64_t i = begin; i < end; i++, to += row_bytes)
-            memcpy(to, job->scratch + (row_at(job, i) - first) * row_bytes,
-                   row_bytes);
-    }
-    return 0;
-}
-
 /* Downloads the weights and optimizer states of a piece for the rows that are
  * in the window. */
 static int download_piece(struct weight_job *job, struct held *held,
                           struct err *err)
 {
-    const struct piece *piece = held->piece;
-    uint64_t begin = job->begin, end;
+    const uint64_t *rows = job->rows + job->begin;
 
-    while (begin < job->end && row_at(job, begin) < piece->row_begin)
-        begin++;
-    for (end = begin; end < job->end && piece_has_row(piece, row_at(job, end));)
-        end++;
-    held->first = (size_t)(begin - job->begin);
-    held->n = (size_t)(end - begin);
-    if (download_rows(job, held, piece->d_weight,
-                      piece->width * precision_bytes(job->table->precision),
-                      held->weights, err))
-        return -1;
-    return piece->d_state
-               ? download_rows(job, held, piece->d_state, sizeof(float),
-                               (char *)held->states, err)
-               : 0;
+    held->n = rows_of_piece(held->piece, rows, (size_t)(job->end - job->begin),
+                            &held->first);
+    return rows_download(job->placement, held->piece, rows + held->first,
+                         held->n, held->weights, held->states, err);
 }
 
 /* Lists the lookups of the table in the step, as pairs (row, output) sorted by
@@ -254,10 +200,16 @@ static void list_uses(struct weight_job *job, size_t table_idx,
             uses[i] = (uint64_t)bags.indices[i] << 32 | (is_sequence ? i : bag);
     bags_release(&bags);
     job->uses = sort.keys[radix_sort(&sort)];
+    job->rows = ARENA_NEW(arena, uint64_t, n);
     job->first = ARENA_NEW(arena, uint64_t, n + 1);
-    for (uint64_t i = 0; i < n; i++)
-        if (!i || job->uses[i] >> 32 != job->uses[i - 1] >> 32)
-            job->first[job->n_rows++] = i;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t row = job->uses[i] >> 32;
+
+        if (i && row == job->rows[job->n_rows - 1])
+            continue;
+        job->rows[job->n_rows] = row;
+        job->first[job->n_rows++] = i;
+    }
     job->first[job->n_rows] = n;
 }
 
@@ -310,8 +262,6 @@ static int check_table(struct verify *verify, const struct placement *placement,
     if (!job.n_held)
         goto out;
     list_uses(&job, table_idx, &arena);
-    job.scratch =
-        ARENA_NEW(&arena, char, SPAN_BYTES + table->dim * sizeof(float));
     job.tallies = ARENA_NEW(&arena, struct tally, n_threads);
     rc = check_windows(&job, &arena, err);
     if (rc)
