@@ -4,14 +4,26 @@
 #include "device/fp16.h"
 #include "device/stream_math.h"
 
+#include <math.h>
+
 /* Largest magnitude of a gradient. It is large enough that the update by one
  * lookup is well above rounding errors, and that the sum over the many lookups
  * of a hot row does not hide this update. */
 #define GRADIENT_MAX 0.01
 
-/* Salts that are combined with a table's seed to draw values other than
- * weights: optimizer states and gradients. */
-enum { SALT_STATE = 0x57a7e, SALT_GRADIENT = 0x6a4d };
+/* Salts that are combined with a seed. With a table's seed they draw values
+ * other than weights: optimizer states and gradients. With the seed of the
+ * placement they draw the parameters and data of the dense part. */
+enum {
+    SALT_STATE = 0x57a7e,
+    SALT_GRADIENT = 0x6a4d,
+    SALT_PARAMETERS = 0xde45e,
+    SALT_FEATURES = 0xfea7,
+    SALT_LABELS = 0x1abe1
+};
+
+/* Range of stream_fill_value: values are between -FILL_MAX and FILL_MAX. */
+#define FILL_MAX 0.05
 
 /* Rounds numbers to the nearest values that the precision can store. */
 static void round_to(float *x, uint32_t n, enum precision precision)
@@ -79,4 +91,43 @@ void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
         out[i] = (float)(int32_t)x * (float)(GRADIENT_MAX * 0x1p-31);
     }
     round_to(out, n, precision);
+}
+
+/* Returns the seed of one kind of values of the dense part. The seed is hashed
+ * twice, because a table's seed is a hash of it, too (exec/placement.c). */
+static uint64_t dense_seed(uint64_t seed, uint64_t salt)
+{
+    return stream_random(stream_mix64(seed) ^ salt, salt);
+}
+
+void values_parameters(float *out, uint64_t seed, const struct dense *dense)
+{
+    const uint64_t own_seed = dense_seed(seed, SALT_PARAMETERS);
+    uint64_t idx = 0;
+
+    for (uint32_t p = 0; p < dense->n_products; p++) {
+        const struct dense_product *product = &dense->products[p];
+        const double scale = 1 / (FILL_MAX * sqrt((double)product->in));
+        const uint64_t end = idx + product->in * product->out +
+                             (product->has_bias ? product->out : 0);
+
+        for (; idx < end; idx++)
+            out[idx] = (float)(scale * stream_fill_value(own_seed, idx));
+    }
+}
+
+void values_features(float *out, uint64_t seed, uint64_t sample, uint32_t n)
+{
+    const uint64_t own_seed = dense_seed(seed, SALT_FEATURES);
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t bits = stream_random(own_seed, sample * n + i);
+
+        out[i] = (float)(int32_t)(bits >> 40) * 0x1p-23F - 1;
+    }
+}
+
+float values_label(uint64_t seed, uint64_t idx)
+{
+    return (float)(stream_random(dense_seed(seed, SALT_LABELS), idx) >> 63);
 }

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_EXEC_VALUES_H
 #define NEUROSHARD_EXEC_VALUES_H
 
-#include "core/table.h"
+#include "core/dense.h"
 
 /*
  * Values of weights, states and gradients in an execution.
@@ -36,5 +36,21 @@ float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin);
  * They have both signs and a magnitude of up to 0.01. */
 void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
                      uint32_t col, uint32_t n, enum precision precision);
+
+/*
+ * Values of the dense part. `seed` is the seed of the placement. `sample`
+ * counts over batches: batch number x samples of a batch + sample, so each
+ * batch has its own data.
+ */
+
+/* Writes the initial parameters out[dense->n_parameters]: for each product in
+ * the order of dense->products its weights [out][in], then its bias [out] if it
+ * has one. They are uniform in +-1 / sqrt(in) of their product. */
+void values_parameters(float *out, uint64_t seed, const struct dense *dense);
+/* Writes the n dense features of a sample, uniform in [-1, 1). */
+void values_features(float *out, uint64_t seed, uint64_t sample, uint32_t n);
+/* Returns the label of an output: 0 or 1 with equal probability. idx = sample x
+ * width of the last top layer + output. */
+float values_label(uint64_t seed, uint64_t idx);
 
 #endif

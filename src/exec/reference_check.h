@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_REFERENCE_CHECK_H
+#define NEUROSHARD_EXEC_REFERENCE_CHECK_H
+
+#include "exec/reference_rows.h"
+#include "exec/verify.h"
+
+/* Comparison of an executed training with its reference
+ * (exec/train_reference.h). */
+
+/* Numbers that are compared with the reference. */
+enum reference_what {
+    REFERENCE_LOSSES,
+    REFERENCE_GRADIENTS, /* stepwise only */
+    REFERENCE_UPDATES,   /* stepwise only */
+    REFERENCE_WEIGHTS,   /* free only */
+    N_REFERENCE_WHAT
+};
+
+/* Findings of the comparison in this process. The struct has no pointers, so it
+ * can be sent to other processes. */
+struct train_findings {
+    struct tally tallies[N_REFERENCE_WHAT];
+    /* Sentence about the first table or layer whose error exceeds the limit,
+     * such as "step 3: the gradient of top layer 2's weights differs from the
+     * unsharded reference by 0.0003, more than 1e-05"; empty if none exceeds
+     * it. Steps count from 1. */
+    char failure[400];
+};
+
+struct reference_check {
+    struct train_findings found;
+    double limits[N_REFERENCE_WHAT];
+    unsigned step; /* number of the current step, from 1 */
+};
+
+/* Sets the limits. is_free: the reference runs freely. */
+void reference_check_init(struct reference_check *check,
+                          const struct placement *placement, bool is_free);
+
+/* Adds a tally to the findings. If its error exceeds the limit, stores a
+ * sentence about the subject, which the format gives. */
+void reference_record(struct reference_check *check, enum reference_what what,
+                      const struct tally *tally, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+/* Compares the loss of a step. */
+void reference_check_loss(struct reference_check *check, double want,
+                          double got);
+/* Compares numbers of all dense parameters, want[n_parameters] with
+ * got[n_parameters], layer by layer. `noun` says what the numbers are, such as
+ * "gradient". */
+void reference_check_dense(struct reference_check *check,
+                           enum reference_what what, const struct dense *dense,
+                           const double *want, const float *got,
+                           const char *noun);
+/* Compares the gradients of the pooled vectors of n samples,
+ * [n][rows->pooled]. */
+void reference_check_pooled(struct reference_check *check,
+                            const struct reference_rows *rows, size_t n,
+                            const double *want, const float *got);
+/*
+ * Compares all touched rows of the loaded pieces.
+ *
+ *     REFERENCE_UPDATES  with the rows after their update by the reference.
+ *                        Then gives the reference's rows the executed weights
+ *                        and states, gathered from all processes. Collective.
+ *     REFERENCE_WEIGHTS  with the reference's rows
+ */
+int reference_check_rows(struct reference_check *check,
+                         enum reference_what what, struct reference_rows *rows,
+                         struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_REFERENCE_GATHER_H
+#define NEUROSHARD_EXEC_REFERENCE_GATHER_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+/* Exchange of large blocks between the processes of a reference, over the
+ * control functions of device/world.h. Both functions are collective. */
+
+struct world;
+
+/* Completes parts[world size], of which this process has filled the part with
+ * the number of its rank. Part r has n_bytes[r] bytes, of any number. */
+int reference_gather(struct world *world, char *const *parts,
+                     const size_t *n_bytes, struct err *err) MUST_CHECK;
+
+/* Replaces numbers[n] by their sums over all processes, added in the order of
+ * ranks. */
+int reference_add_up(struct world *world, double *numbers, size_t n,
+                     struct err *err) MUST_CHECK;
+
+#endif

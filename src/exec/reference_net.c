@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/reference_net.h"
+
+#include "exec/reference_interaction.h"
+#include "exec/reference_product.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The input of a ReLU counts as close to 0 if it is below this number times the
+ * norm of the unit's weights times the norm of its inputs. The rounding error
+ * of a product of n values in single precision is about 2^-26 of these norms,
+ * in the worst order of additions. */
+#define KINK_FRAC 2e-7
+#define SAMPLES_A_TASK 16
+
+/* Forward and backward of some samples. All arrays have a row for each sample.
+ */
+struct net_pass {
+    struct reference_net *net;
+    const struct dense *dense;
+    const struct reference_samples *samples;
+    struct arena arena; /* memory of all arrays */
+    /* [n_products]: input [n][in] and output [n][out] of each product; the
+     * output is the one after the ReLU */
+    const double *in[DENSE_MAX_PRODUCTS];
+    double *out[DENSE_MAX_PRODUCTS];
+    const double *bottom; /* output of the bottom layers */
+    double *joined;       /* [n][width] output of the interaction */
+    double *bottom_gradient, *joined_gradient;
+    size_t first_kink; /* number of kinks before this pass */
+};
+
+uint64_t reference_net_offset(const struct dense *dense, uint32_t product)
+{
+    uint64_t n = 0;
+
+    for (uint32_t p = 0; p < product; p++)
+        n += dense->products[p].in * dense->products[p].out +
+             (dense->products[p].has_bias ? dense->products[p].out : 0);
+    return n;
+}
+
+void reference_net_init(struct reference_net *net, const struct dense *dense,
+                        struct pool *pool)
+{
+    *net = (struct reference_net){
+        .dense = dense,
+        .pool = pool,
+        .parameters = mem_alloc((size_t)dense->n_parameters, sizeof(double)),
+        .gradients = mem_alloc((size_t)dense->n_parameters, sizeof(double)),
+    };
+}
+
+void reference_net_release(struct reference_net *net)
+{
+    mem_free(net->parameters);
+    mem_free(net->gradients);
+    *net = (struct reference_net){0};
+}
+
+static double *new_rows(struct net_pass *pass, uint64_t width)
+{
+    return ARENA_NEW(&pass->arena, double, pass->samples->n *width);
+}
+
+static double norm(const double *x, uint64_t n)
+{
+    double sum = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+/* --- kinks --- */
+
+static bool is_taken(const struct reference_kinks *taken, uint64_t sample,
+                     uint32_t product, uint32_t unit)
+{
+    for (size_t i = 0; taken && i < taken->n; i++)
+        if (taken->items[i].sample == sample &&
+            taken->items[i].product == product && taken->items[i].unit == unit)
+            return true;
+    return false;
+}
+
+/* Lists the ReLUs of a product that are close to 0, and moves those that take
+ * the other side just across it. Values are inputs of the ReLUs. */
+static void find_kinks(struct net_pass *pass, uint32_t p, const double *weights)
+{
+    const struct dense_product *product = &pass->dense->products[p];
+    struct reference_kinks *found = pass->net->found;
+    double *norms = ARENA_NEW(&pass->arena, double, product->out);
+
+    for (uint64_t u = 0; u < product->out; u++)
+        norms[u] = KINK_FRAC * norm(weights + u * product->in, product->in);
+    for (size_t s = 0; s < pass->samples->n; s++) {
+        double own = norm(pass->in[p] + s * product->in, product->in);
+        double *z = pass->out[p] + s * product->out;
+        uint64_t sample = pass->samples->first + s;
+
+        for (uint32_t u = 0; u < product->out; u++) {
+            if (!(fabs(z[u]) < norms[u] * own))
+                continue;
+            if (is_taken(pass->net->taken, sample, p, u)) {
+                z[u] = z[u] > 0 ? 0 : 1e-300;
+            } else if (found) {
+                found->items = mem_room(found->items, found->n, &found->cap,
+                                        sizeof(*found->items));
+                found->items[found->n++] =
+                    (struct reference_kink){sample, p, u, 0};
+            }
+        }
+    }
+}
+
+/* Stores the change by each kink of the product. `gradients` are those of the
+ * ReLUs' outputs. */
+static void price_kinks(const struct net_pass *pass, uint32_t p,
+                        const double *gradients)
+{
+    const struct reference_kinks *found = pass->net->found;
+    uint64_t width = pass->dense->products[p].out;
+
+    for (size_t i = pass->first_kink; found && i < found->n; i++) {
+        struct reference_kink *kink = &found->items[i];
+        uint64_t idx =
+            (kink->sample - pass->samples->first) * width + kink->unit;
+
+        if (kink->product == p)
+            kink->change =
+                pass->out[p][idx] > 0 ? -gradients[idx] : gradients[idx];
+    }
+}
+
+/* --- products --- */
+
+/* Computes out[p] from in[p]. */
+static void multiply(struct net_pass *pass, uint32_t p)
+{
+    const struct dense_product *product = &pass->dense->products[p];
+    const double *weights =
+        pass->net->parameters + reference_net_offset(pass->dense, p);
+    const double *bias = weights + product->in * product->out;
+    double *out = pass->out[p] = new_rows(pass, product->out);
+    size_t n = pass->samples->n * (size_t)product->out;
+
+    reference_multiply(
+        pass->net->pool,
+        &(struct reference_product){.m = pass->samples->n,
+                                    .n = (size_t)product->out,
+                                    .k = (size_t)product->in,
+                                    .left = {pass->in[p], product->in, 1},
+                                    .right = {weights, 1, product->in},
+                                    .out = out});
+    for (size_t i = 0; product->has_bias && i < n; i++)
+        out[i] += bias[i % product->out];
+    if (!product->has_relu)
+        return;
+    if (pass->net->found || pass->net->taken)
+        find_kinks(pass, p, weights);
+    for (size_t i = 0; i < n; i++)
+        out[i] = out[i] > 0 ? out[i] : 0;
+}
+
+/* Adds the gradients of the parameters of a product, from the gradients of its
+ * outputs [n][out] before the ReLU. Returns the gradients of its inputs
+ * [n][in], or NULL if nothing needs them. */
+static double *multiply_back(struct net_pass *pass, uint32_t p,
+                             const double *gradients)
+{
+    const struct dense_product *product = &pass->dense->products[p];
+    uint64_t offset = reference_net_offset(pass->dense, p);
+    double *weights = pass->net->gradients + offset;
+    double *bias = weights + product->in * product->out;
+    size_t n = pass->samples->n, n_in = (size_t)product->in,
+           n_out = (size_t)product->out;
+    double *inputs = NULL;
+
+    reference_multiply(pass->net->pool, &(struct reference_product){
+                                            .m = n_out,
+                                            .n = n_in,
+                                            .k = n,
+                                            .left = {gradients, 1, n_out},
+                                            .right = {pass->in[p], n_in, 1},
+                                            .out = weights,
+                                            .is_added = true});
+    for (size_t i = 0; product->has_bias && i < n * n_out; i++)
+        bias[i % n_out] += gradients[i];
+    if (!product->needs_input_gradient)
+        return NULL;
+    inputs = new_rows(pass, product->in);
+    reference_multiply(pass->net->pool,
+                       &(struct reference_product){
+                           .m = n,
+                           .n = n_in,
+                           .k = n_out,
+                           .left = {gradients, n_out, 1},
+                           .right = {pass->net->parameters + offset, n_in, 1},
+                           .out = inputs});
+    return inputs;
+}
+
+/* Runs the products [begin, end) one after the other. Returns the output of the
+ * last. */
+static const double *layers(struct net_pass *pass, uint32_t begin, uint32_t end,
+                            const double *in)
+{
+    for (uint32_t p = begin; p < end; p++) {
+        pass->in[p] = in;
+        multiply(pass, p);
+        in = pass->out[p];
+    }
+    return in;
+}
+
+/* Runs layers backward, from the gradients of the last layer's outputs after
+ * its ReLU. Returns the gradients of the inputs, or NULL. */
+static double *layers_back(struct net_pass *pass, uint32_t begin, uint32_t end,
+                           double *gradients)
+{
+    for (uint32_t p = end; p-- > begin;) {
+        const struct dense_product *product = &pass->dense->products[p];
+        size_t n = pass->samples->n * (size_t)product->out;
+
+        if (product->has_relu) {
+            price_kinks(pass, p, gradients);
+            for (size_t i = 0; i < n; i++)
+                gradients[i] = pass->out[p][i] > 0 ? gradients[i] : 0;
+        }
+        gradients = multiply_back(pass, p, gradients);
+    }
+    return gradients;
+}
+
+/* --- interaction --- */
+
+static void join(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
+{
+    const struct net_pass *pass = ctx;
+    const struct dense *dense = pass->dense;
+    uint64_t n_bottom = reference_bottom_width(dense);
+
+    (void)thread;
+    for (uint64_t s = begin; s < end; s++)
+        reference_interact(dense, n_bottom ? pass->bottom + s * n_bottom : NULL,
+                           pass->samples->pooled + s * dense->pooled,
+                           pass->joined + s * dense->width);
+}
+
+static void join_back(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
+{
+    const struct net_pass *pass = ctx;
+    const struct dense *dense = pass->dense;
+    uint64_t n_bottom = reference_bottom_width(dense);
+
+    (void)thread;
+    for (uint64_t s = begin; s < end; s++)
+        reference_interact_back(
+            dense, n_bottom ? pass->bottom + s * n_bottom : NULL,
+            pass->samples->pooled + s * dense->pooled,
+            pass->joined_gradient + s * dense->width,
+            pass->bottom_gradient + s * n_bottom,
+            pass->samples->pooled_gradients + s * dense->pooled);
+}
+
+/* Runs the cross layers: x_{l+1} = x_0 * (W_l V_l x_l + b_l) + x_l. Returns the
+ * output of the last. */
+static const double *cross(struct net_pass *pass)
+{
+    const double *x = pass->joined;
+    size_t n = pass->samples->n * (size_t)pass->dense->width;
+
+    for (uint32_t p = pass->dense->cross_begin; p < pass->dense->top_begin;
+         p += 2) {
+        const double *factor = layers(pass, p, p + 2, x);
+        double *next = new_rows(pass, pass->dense->width);
+
+        for (size_t i = 0; i < n; i++)
+            next[i] = pass->joined[i] * factor[i] + x[i];
+        x = next;
+    }
+    return x;
+}
+
+/* Runs the cross layers backward. gradients[n][width] are those of their
+ * output, and become those of their input. */
+static void cross_back(struct net_pass *pass, double *gradients)
+{
+    size_t n = pass->samples->n * (size_t)pass->dense->width;
+    double *first = new_rows(pass, pass->dense->width);
+    double *factor = new_rows(pass, pass->dense->width);
+
+    for (uint32_t p = pass->dense->top_begin; p > pass->dense->cross_begin;
+         p -= 2) {
+        const double *inner;
+
+        for (size_t i = 0; i < n; i++) {
+            first[i] += gradients[i] * pass->out[p - 1][i];
+            factor[i] = gradients[i] * pass->joined[i];
+        }
+        inner = layers_back(pass, p - 2, p, factor);
+        for (size_t i = 0; i < n; i++)
+            gradients[i] += inner[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        gradients[i] += first[i];
+}
+
+/* --- whole passes --- */
+
+/* Returns the sum of the binary cross entropies, and replaces the logits by the
+ * gradient of scale * sum. */
+static double lose(const struct net_pass *pass, double *logits, double scale)
+{
+    const struct dense_widths *top = &pass->dense->top;
+    size_t n = pass->samples->n * top->width[top->n - 1];
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double z = logits[i], label = pass->samples->labels[i];
+
+        sum += fmax(z, 0) - z * label + log1p(exp(-fabs(z)));
+        logits[i] = scale * (1 / (1 + exp(-z)) - label);
+    }
+    return sum;
+}
+
+double reference_net_train(struct reference_net *net,
+                           const struct reference_samples *samples,
+                           double scale)
+{
+    const struct dense *dense = net->dense;
+    struct net_pass pass = {.net = net,
+                            .dense = dense,
+                            .samples = samples,
+                            .first_kink = net->found ? net->found->n : 0};
+    double loss;
+
+    pass.bottom = layers(&pass, 0, dense->cross_begin, samples->features);
+    pass.joined = new_rows(&pass, dense->width);
+    pool_run_range(net->pool, samples->n, SAMPLES_A_TASK, join, &pass);
+    layers(&pass, dense->top_begin, dense->n_products, cross(&pass));
+    loss = lose(&pass, pass.out[dense->n_products - 1], scale);
+    pass.joined_gradient =
+        layers_back(&pass, dense->top_begin, dense->n_products,
+                    pass.out[dense->n_products - 1]);
+    cross_back(&pass, pass.joined_gradient);
+    pass.bottom_gradient = new_rows(&pass, reference_bottom_width(dense));
+    pool_run_range(net->pool, samples->n, SAMPLES_A_TASK, join_back, &pass);
+    layers_back(&pass, 0, dense->cross_begin, pass.bottom_gradient);
+    arena_release(&pass.arena);
+    return loss;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_REFERENCE_NET_H
+#define NEUROSHARD_EXEC_REFERENCE_NET_H
+
+#include "base/parallel.h"
+#include "core/dense.h"
+
+/*
+ * Dense part of a model in double precision: forward and backward of some
+ * samples. Every sum has a fixed order, so results do not depend on the
+ * threads.
+ */
+
+/*
+ * A ReLU whose input is so close to 0 that single precision may take the other
+ * side of 0. The gradient jumps there, so an execution that takes the other
+ * side is right, too.
+ */
+struct reference_kink {
+    uint64_t sample; /* sample of the global batch */
+    uint32_t product, unit;
+    /* change of the gradient of the unit's bias if the other side is taken */
+    double change;
+};
+struct reference_kinks {
+    struct reference_kink *items; /* [n], from mem_grow; owned */
+    size_t n, cap;
+};
+
+struct reference_net {
+    const struct dense *dense; /* not owned */
+    struct pool *pool;         /* not owned; NULL: no threads */
+    double *parameters;        /* [n_parameters], owned */
+    double *gradients;         /* [n_parameters], owned */
+    /* ReLUs that take the other side; not owned */
+    const struct reference_kinks *taken;
+    /* List to which the kinks of the samples are added, or NULL. Kinks of
+     * `taken` are not added. */
+    struct reference_kinks *found;
+};
+
+/* Allocates parameters and gradients, all 0. */
+void reference_net_init(struct reference_net *net, const struct dense *dense,
+                        struct pool *pool);
+void reference_net_release(struct reference_net *net); /* accepts zeroed */
+
+/* Some samples of the global batch. */
+struct reference_samples {
+    uint64_t first; /* number of the first sample */
+    size_t n;
+    const double *features; /* [n][bottom.width[0]] */
+    const double *pooled;   /* [n][dense->pooled] */
+    const double *labels;   /* [n][width of the last top layer] */
+    /* [n][dense->pooled]: stores the gradient of the pooled vectors here */
+    double *pooled_gradients;
+};
+
+/* Returns the sum of the losses of all outputs of the samples. Adds the
+ * gradient of scale * sum to net->gradients. Memory: about twice the values of
+ * all layers for n samples. */
+double reference_net_train(struct reference_net *net,
+                           const struct reference_samples *samples,
+                           double scale);
+
+/* Returns the index of the first parameter of a product, for product <=
+ * n_products. */
+uint64_t reference_net_offset(const struct dense *dense, uint32_t product);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_REFERENCE_ROWS_H
+#define NEUROSHARD_EXEC_REFERENCE_ROWS_H
+
+#include "exec/batches.h"
+
+/*
+ * Touched rows of the tables in double precision: those rows that at least one
+ * of the batches of a training looks up. Every process holds all of them.
+ */
+
+/* A piece with its touched rows. */
+struct reference_piece {
+    const struct piece *piece;
+    /* range of the table's touched rows that the piece holds */
+    size_t first, n;
+    double *states; /* [n] states of row-wise Adagrad; NULL with SGD */
+};
+
+struct reference_table {
+    const struct table *table;
+    size_t table_idx;
+    /* Pieces that together are the table once: all pieces, or the first of the
+     * replicas. */
+    struct reference_piece *pieces;
+    size_t n_pieces;
+    uint64_t *rows; /* [n_rows] touched rows of the scaled table, ascending */
+    size_t n_rows;
+    uint64_t pooled_begin; /* first value of the table in a pooled vector */
+    double *weights;       /* [n_rows][dim] */
+    /* [n_rows][dim] sum of the gradients of the current batch */
+    double *gradients;
+    /* lookups of the current batch; `indices` are indices of touched rows */
+    struct bags bags;
+};
+
+struct reference_rows {
+    const struct placement *placement; /* not owned */
+    struct reference_table *tables;    /* [n_tables]: tables with outputs */
+    size_t n_tables;
+    uint64_t pooled;    /* values of a pooled vector */
+    struct arena arena; /* memory of the arrays above, except `bags` */
+};
+
+/* Finds the touched rows of the batches numbers[n_numbers], and sets them to
+ * their initial weights and states. */
+void reference_rows_open(struct reference_rows *rows,
+                         const struct placement *placement,
+                         const unsigned *numbers, size_t n_numbers);
+void reference_rows_close(struct reference_rows *rows); /* accepts zeroed */
+
+/* Draws the lookups of a batch, one of those that the rows were opened for. */
+void reference_rows_draw(struct reference_rows *rows, unsigned number);
+/* Looks up the samples [first, first + n) of the drawn batch. Stores their
+ * pooled vectors in pooled[n][rows->pooled]: the outputs of each table in the
+ * order of the tables. If the exchange carries outputs in fp16, the outputs of
+ * each piece are rounded, as the exchange does. */
+void reference_rows_pool(const struct reference_rows *rows, uint64_t first,
+                         size_t n, double *pooled);
+/* Sums up the gradients of all rows, from the gradients of the pooled vectors
+ * of the whole drawn batch, [batch][rows->pooled]. */
+void reference_rows_sum(struct reference_rows *rows,
+                        const double *pooled_gradients);
+
+/* Computes the row with index i after the update by its gradient: its weights
+ * want[dim]. Stores the state of each piece that holds the row in
+ * states[n_pieces]. */
+void reference_rows_want(const struct reference_table *table, size_t i,
+                         double *want, double *states);
+/* Updates all rows by their gradients. */
+void reference_rows_update(struct reference_rows *rows);
+
+#endif
