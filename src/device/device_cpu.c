@@ -273,6 +273,7 @@ static const struct device_ops CPU_OPS = {
     .copy = cpu_copy,
     .fill = cpu_fill,
     .add = cpu_add,
+    .elementwise = elementwise_cpu_run,
     .probe_scratch = probe_cpu_scratch,
     .probe = probe_cpu_run,
     .draw = stream_cpu_draw,

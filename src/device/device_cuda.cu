@@ -348,6 +348,7 @@ static const struct device_ops CUDA_OPS = {
     cuda_copy,
     cuda_fill,
     cuda_add,
+    elementwise_cuda_run,
     cuda_wait,
     cuda_hold,
     cuda_release,

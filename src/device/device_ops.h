@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_OPS_H
 #define NEUROSHARD_DEVICE_DEVICE_OPS_H
 
+#include "device/elementwise.h"
 #include "device/lookup.h"
 #include "device/probe.h"
 #include "device/stream.h"
@@ -64,6 +65,8 @@ typedef int probe_scratch_fn(struct device *device, struct probe_job *job,
                              struct err *err);
 typedef int probe_run_fn(struct device *device, const struct probe_job *job,
                          struct err *err);
+typedef int elementwise_run_fn(struct device *device,
+                               const struct elementwise *job, struct err *err);
 typedef int stream_draw_fn(struct device *device, const struct stream *streams,
                            uint32_t n_streams, uint64_t batch_seed,
                            uint32_t *d_indices, uint64_t *d_offsets,
@@ -108,6 +111,7 @@ struct device_ops {
                 const struct fill_window *window, struct err *err);
     int (*add)(struct device *device, float *d_sum, const float *d_part,
                uint64_t n, struct err *err);
+    elementwise_run_fn *elementwise;
     /* The six functions `wait`, `hold`, `release`, `delay`, `flush` and
      * `health` may be NULL in a body that has nothing to do in them. */
     int (*wait)(struct device *device, struct err *err);
@@ -161,6 +165,7 @@ struct lookup {
     int device_open_##name(struct device **out, unsigned ordinal, \
                            unsigned n_threads, struct err *err);  \
     unsigned device_count_##name(void);                           \
+    elementwise_run_fn elementwise_##name##_run;                  \
     probe_scratch_fn probe_##name##_scratch;                      \
     probe_run_fn probe_##name##_run;                              \
     stream_draw_fn stream_##name##_draw;                          \

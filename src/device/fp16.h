@@ -2,13 +2,14 @@
 #ifndef NEUROSHARD_DEVICE_FP16_H
 #define NEUROSHARD_DEVICE_FP16_H
 
-#include <stdint.h>
+#include "base/host_device.h"
+
 #include <string.h>
 
-/* Conversions between float and IEEE binary16 (fp16) on the host. The results
- * have the same bits as those of the F16C instructions. */
+/* Conversions between float and IEEE binary16 (fp16). The results have the same
+ * bits as those of the F16C instructions. */
 
-static inline float fp16_to_float(uint16_t half)
+HOST_DEVICE float fp16_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16;
     uint32_t magnitude = half & 0x7fff, bits;
@@ -29,7 +30,7 @@ static inline float fp16_to_float(uint16_t half)
 }
 
 /* Converts a float to fp16. Rounds to nearest, ties to even. */
-static inline uint16_t fp16_from_float(float value)
+HOST_DEVICE uint16_t fp16_from_float(float value)
 {
     uint32_t bits, sign, magnitude;
     float shifted;
