@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "exec/first_uses.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Returns the stream of lookups of a table for a whole batch. The stream has
@@ -187,44 +188,55 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
         part->offsets[group->n_bags] = part->offsets[group_input_bags(group)];
 }
 
-/* Uploads the lookups of several pieces, one piece after the other. The offsets
- * of all pieces become one array: they count from the first lookup of the first
- * piece, and the last offset of a piece is also the first offset of the next
- * piece. */
-static int place_parts(struct index_batch *batch, struct bags *parts,
-                       const struct group *group, struct err *err)
+int index_batch_open(struct index_batch *batch, struct device *device,
+                     const struct group *group, uint64_t max_lookups,
+                     struct err *err)
 {
-    size_t n_bags = group->n_bags, n_pieces = group->n_pieces;
-    size_t n_offsets = n_pieces * n_bags + 1;
-    uint64_t *d_offsets, n_all = 0;
-    uint32_t *d_indices;
+    size_t n_offsets = (size_t)group->n_pieces * group->n_bags + 1;
+    uint64_t *d_offsets;
 
-    for (size_t i = 0; i < n_pieces; i++)
-        n_all += parts[i].offsets[n_bags];
-    if (device_alloc(batch->device, &batch->d_block,
+    *batch = (struct index_batch){.device = device, .max_lookups = max_lookups};
+    if (device_alloc(device, &batch->d_block,
                      n_offsets * sizeof(*d_offsets) +
-                         (size_t)n_all * sizeof(*d_indices),
+                         (size_t)max_lookups * sizeof(uint32_t),
                      err))
         return -1;
     d_offsets = batch->d_block;
-    d_indices = (uint32_t *)(d_offsets + n_offsets);
-    batch->lookups = (struct lookup_batch){
-        .d_indices = d_indices, .d_offsets = d_offsets, .n_lookups = n_all};
-    n_all = 0;
-    for (struct bags *part = parts; part < parts + n_pieces; part++) {
-        uint64_t n = part->offsets[n_bags];
+    batch->lookups = (struct lookup_batch){.d_indices = d_offsets + n_offsets,
+                                           .d_offsets = d_offsets};
+    return 0;
+}
 
-        for (size_t bag = 0; bag <= n_bags; bag++)
-            part->offsets[bag] += n_all;
-        if ((n && device_upload(batch->device, d_indices + n_all, part->indices,
-                                (size_t)n * sizeof(*d_indices), err)) ||
-            device_upload(batch->device, d_offsets, part->offsets,
-                          (n_bags + 1) * sizeof(*d_offsets), err))
-            return -1;
-        d_offsets += n_bags;
+/* The offsets of all pieces become one array: they count from the first lookup
+ * of the first piece, and the last offset of a piece is also the first offset
+ * of the next piece. */
+int index_batch_place(struct index_batch *batch, struct device *through,
+                      const struct group *group, const struct bags *parts,
+                      struct err *err)
+{
+    uint32_t *d_indices = (uint32_t *)(uintptr_t)batch->lookups.d_indices;
+    size_t n_bags = group->n_bags, n_offsets = group->n_pieces * n_bags + 1;
+    uint64_t *offsets = mem_alloc(n_offsets, sizeof(*offsets)), n_all = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < group->n_pieces; i++) {
+        uint64_t n = parts[i].offsets[n_bags];
+
+        assert(n_all + n <= batch->max_lookups);
+        for (size_t bag = 0; bag < n_bags; bag++)
+            offsets[i * n_bags + bag] = n_all + parts[i].offsets[bag];
+        if (n)
+            rc = device_upload(through, d_indices + n_all, parts[i].indices,
+                               (size_t)n * sizeof(*d_indices), err);
         n_all += n;
     }
-    return 0;
+    offsets[n_offsets - 1] = n_all;
+    if (!rc)
+        rc = device_upload(through, batch->d_block, offsets,
+                           n_offsets * sizeof(*offsets), err);
+    batch->lookups.n_lookups = n_all;
+    mem_free(offsets);
+    return rc;
 }
 
 int index_batch_init(struct index_batch *batch,
@@ -238,17 +250,20 @@ int index_batch_init(struct index_batch *batch,
         .number = number,
         .parts = mem_alloc(group->n_pieces, sizeof(struct bags)),
     };
+    uint64_t n = 0;
     int rc;
 
-    *batch = (struct index_batch){.device = placement->device};
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
-    rc = place_parts(batch, job.parts, group, err);
+    for (uint32_t i = 0; i < group->n_pieces; i++)
+        n += job.parts[i].offsets[group->n_bags];
+    rc = index_batch_open(batch, placement->device, group, n, err) ||
+         index_batch_place(batch, placement->device, group, job.parts, err);
     for (uint32_t i = 0; i < group->n_pieces; i++)
         bags_release(&job.parts[i]);
     mem_free(job.parts);
     if (rc)
         index_batch_release(batch);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 void index_batch_release(struct index_batch *batch)

@@ -44,8 +44,20 @@ struct index_batch {
     struct device *device; /* device that holds the lookups; not owned */
     /* device memory of the arrays of `lookups`; owned */
     void *d_block;
+    uint64_t max_lookups; /* number of lookups that d_block has room for */
     struct lookup_batch lookups; /* one table for each piece of the group */
 };
+/* Allocates memory for a batch of the group with at most max_lookups lookups.
+ * ERR_DEVICE if the device has too little free memory. */
+int index_batch_open(struct index_batch *batch, struct device *device,
+                     const struct group *group, uint64_t max_lookups,
+                     struct err *err) MUST_CHECK;
+/* Uploads the lookups of a group, which replace those of the batch. parts[i]
+ * are the bags of piece i of the group. `through` is the device that copies
+ * them: that of the batch or, if its memory is host memory, any CPU. */
+int index_batch_place(struct index_batch *batch, struct device *through,
+                      const struct group *group, const struct bags *parts,
+                      struct err *err) MUST_CHECK;
 /*
  * Draws batch `number` for every piece of the group and uploads the lookups. A
  * row-wise piece keeps the lookups of its own rows, and its row numbers count

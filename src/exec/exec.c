@@ -19,7 +19,8 @@ struct execution {
     const struct exec_options *options;
     struct placement *placement;
     struct exchange_set set;
-    struct input input; /* opened only in time_together */
+    struct input_link link; /* opened only in time_together, like the input */
+    struct input input;
     struct verify verify;
     /* NULL unless the option wait_for_quiet is set */
     struct interference_probe *interference;
@@ -306,7 +307,8 @@ static int time_together(struct execution *run, struct err *err)
     unsigned n = run->options->n_iterations;
 
     /* Input of the step that is compared with the reference. */
-    if (input_open(&run->input, placement, STEP_BATCH, err))
+    if (input_link_open(&run->link, placement, placement->comm->world, err) ||
+        input_open(&run->input, placement, &run->link, STEP_BATCH, err))
         return -1;
     for (uint32_t r = here.begin; run->options->check && r < here.end; r++)
         input_permute(&run->input, r, &run->verify);
@@ -315,6 +317,7 @@ static int time_together(struct execution *run, struct err *err)
          timing_exchanges(result->exchanges, &run->set, &run->input, n, err)))
         return -1;
     input_close(&run->input);
+    input_link_close(&run->link);
     if (result->n_processes == 1)
         return 0;
     return timing_together(&result->step, result->in_chunks, &run->set, n, err);
@@ -433,33 +436,13 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     return time_together(run, err) || collect(run, arena, err) ? -1 : 0;
 }
 
-/* Sets the number of chunks, and divides the ranks of this process into turns
- * whose weights fit the memory of this process. On CPUs the processes of a host
- * share one memory, and each process gets a fraction of it in proportion to its
- * need. On GPUs each process has a memory of its own. */
-static int cut_turns(struct placement *placement,
-                     const struct exec_options *options, struct err *err)
+/* Sets the number of chunks, and divides the ranks of this process into
+ * turns. */
+static int divide(struct placement *placement,
+                  const struct exec_options *options, struct err *err)
 {
-    struct world *world = placement->comm->world;
-    uint32_t size = world->size;
-    uint64_t free_bytes = device_free_bytes(placement->device);
-    double *needs = mem_alloc(size, sizeof(*needs)), own, sum = 0;
-    struct placement_need need;
-    int rc;
-
     placement->n_chunks = options->step.n_chunks;
-    if (options->memory_bytes)
-        free_bytes = min_u64(free_bytes, options->memory_bytes);
-    placement_need(&need, placement);
-    own = need.rows_bytes + need.batch_bytes;
-    rc = world_all_gather(world, &own, sizeof(own), needs, err);
-    for (uint32_t p = 0; p < size; p++)
-        if (world->host_of[p] == world->host_of[world->rank])
-            sum += needs[p];
-    mem_free(needs);
-    if (size > 1 && device_is_host(placement->device))
-        free_bytes = (uint64_t)((double)free_bytes * (own / sum));
-    return rc ? -1 : placement_cut_turns(placement, free_bytes, err);
+    return placement_share_memory(placement, options->memory_bytes, 0, err);
 }
 
 int exec_run(struct exec_result *result, const struct plan *plan,
@@ -475,7 +458,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
     int rc = comm_open(&comm, world, device, n_ranks, err) ||
              placement_init(&placement, plan, comm, options->scale_rows,
                             options->seed, arena, err) ||
-             cut_turns(&placement, options, err);
+             divide(&placement, options, err);
 
     if (!rc) {
         *result = (struct exec_result){
@@ -494,6 +477,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
         return -1;
     buf_release(&run.records);
     input_close(&run.input);
+    input_link_close(&run.link);
     exchange_close(&run.set);
     interference_probe_close(run.interference);
     placement_release(&placement);

@@ -201,7 +201,7 @@ static int make_room(struct input *input, size_t i, struct err *err)
     if (input->came[i])
         return 0;
     input->came[i] = ARENA_NEW(&input->arena, char, input->sizes[i]);
-    return input->host
+    return input->link->host
                ? 0
                : device_alloc(input->placement->device,
                               (void **)&input->d_came[i], input->sizes[i], err);
@@ -214,19 +214,19 @@ int input_exchange(struct input *input, struct err *err)
     size_t n = placement->n_ranks;
     struct comm_block *blocks = mem_alloc(n * n, sizeof(*blocks));
     int rc = world_all_gather(
-        placement->comm->world, input->own_sizes + here.begin * n,
+        input->link->comm->world, input->own_sizes + here.begin * n,
         (here.end - here.begin) * n * sizeof(uint64_t), input->sizes, err);
 
     for (size_t i = 0; !rc && i < n * n; i++) {
         uint32_t from = (uint32_t)(i / n), to = (uint32_t)(i % n);
 
-        if (comm_is_here(input->comm, to))
+        if (comm_is_here(input->link->comm, to))
             rc = make_room(input, i, err);
         blocks[i] = (struct comm_block){from, to, input->d_sent[i],
                                         input->d_came[i], input->sizes[i]};
     }
-    rc = rc || comm_start(input->comm, blocks, n * n, err) ||
-         comm_finish(input->comm, err);
+    rc = rc || comm_start(input->link->comm, blocks, n * n, err) ||
+         comm_finish(input->link->comm, err);
     mem_free(blocks);
     return rc ? -1 : 0;
 }
@@ -281,6 +281,7 @@ void input_permute(struct input *input, uint32_t rank, struct verify *verify)
                                  ids_at(input, from, rank));
     while ((piece = next_piece(input, rank, piece))) {
         place_piece(input, piece->group, parts, &bags);
+        input->piece_bags[piece - input->placement->pieces] = bags;
         if (verify)
             check_piece(input, piece, &bags, verify->found.failure);
         bags.indices += bags.offsets[group_input_bags(piece->group)];
@@ -334,23 +335,42 @@ static void open_bags(struct input *input, uint32_t rank)
         ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES), 0};
 }
 
-/* Prepares transfers between the hosts. If each process has a GPU, prepares
- * transfers between the GPUs instead. */
-static int open_comm(struct input *input, struct err *err)
+int input_link_open(struct input_link *link, const struct placement *placement,
+                    struct world *world, struct err *err)
+{
+    *link = (struct input_link){0};
+    if (world->size > 1 && !device_is_host(placement->device)) {
+        link->comm = placement->comm;
+        return 0;
+    }
+    return device_open(&link->host, DEVICE_CPU, 0, pool_size(placement->pool),
+                       err) ||
+                   comm_open(&link->comm, world, link->host, placement->n_ranks,
+                             err)
+               ? -1
+               : 0;
+}
+
+void input_link_close(struct input_link *link)
+{
+    if (link->host)
+        comm_close(link->comm);
+    device_close(link->host);
+    *link = (struct input_link){0};
+}
+
+/* Tells which memory the messages are sent from. Between GPUs, copies the
+ * messages into the memory of the device. */
+static int place_messages(struct input *input, struct err *err)
 {
     const struct placement *placement = input->placement;
     const size_t n = placement->n_ranks;
 
-    if (placement->comm->world->size == 1 ||
-        device_is_host(placement->device)) {
+    if (input->link->host) {
         input->d_sent = input->sent;
         input->d_came = input->came;
-        return device_open(&input->host, DEVICE_CPU, 0,
-                           pool_size(placement->pool), err) ||
-               comm_open(&input->comm, placement->comm->world, input->host,
-                         placement->n_ranks, err);
+        return 0;
     }
-    input->comm = placement->comm;
     input->d_sent = ARENA_NEW(&input->arena, char *, n *n);
     input->d_came = ARENA_NEW(&input->arena, char *, n *n);
     for (size_t i = 0; i < n * n; i++)
@@ -363,12 +383,11 @@ static int open_comm(struct input *input, struct err *err)
     return 0;
 }
 
-/* Downloads received messages from the GPUs to the host. */
-static int bring_back(struct input *input, struct err *err)
+int input_bring_back(struct input *input, struct err *err)
 {
     const size_t n = input->placement->n_ranks;
 
-    for (size_t i = 0; !input->host && i < n * n; i++)
+    for (size_t i = 0; !input->link->host && i < n * n; i++)
         if (input->came[i] &&
             device_download(input->placement->device, input->came[i],
                             input->d_came[i], input->sizes[i], err))
@@ -376,14 +395,31 @@ static int bring_back(struct input *input, struct err *err)
     return 0;
 }
 
+int input_forget(struct input *input, struct err *err)
+{
+    const size_t n = input->placement->n_ranks;
+
+    for (size_t i = 0; i < n * n; i++) {
+        if (!input->came[i])
+            continue;
+        memset(input->came[i], 0, input->sizes[i]);
+        if (!input->link->host &&
+            device_upload(input->placement->device, input->d_came[i],
+                          input->came[i], input->sizes[i], err))
+            return -1;
+    }
+    return 0;
+}
+
 int input_open(struct input *input, const struct placement *placement,
-               unsigned number, struct err *err)
+               const struct input_link *link, unsigned number, struct err *err)
 {
     struct rank_range here = placement->here;
     size_t n = placement->n_ranks, n_tables = placement->plan->problem.n_tables;
     struct arena *arena = &input->arena;
 
-    *input = (struct input){.placement = placement, .number = number};
+    *input =
+        (struct input){.placement = placement, .link = link, .number = number};
     input->own = ARENA_NEW(arena, struct bags, n * n_tables);
     input->unique = ARENA_NEW(arena, struct bags, n * n_tables);
     input->own_sizes = ARENA_NEW(arena, uint64_t, n * n);
@@ -391,12 +427,13 @@ int input_open(struct input *input, const struct placement *placement,
     input->sent = ARENA_NEW(arena, char *, n *n);
     input->came = ARENA_NEW(arena, char *, n *n);
     input->came_bags = ARENA_NEW(arena, struct bags, n);
+    input->piece_bags = ARENA_NEW(arena, struct bags, placement->n_pieces);
     for (uint32_t r = here.begin; r < here.end; r++) {
         draw_own(input, r);
         input_pack(input, r);
     }
-    if (open_comm(input, err) || input_exchange(input, err) ||
-        bring_back(input, err))
+    if (place_messages(input, err) || input_exchange(input, err) ||
+        input_bring_back(input, err))
         return -1;
     for (uint32_t r = here.begin; r < here.end; r++)
         open_bags(input, r);
@@ -413,13 +450,10 @@ void input_close(struct input *input)
         bags_release(&input->own[i]);
         bags_release(&input->unique[i]);
     }
-    for (size_t i = 0; input->comm && !input->host && i < n * n; i++) {
+    for (size_t i = 0; input->d_sent && !input->link->host && i < n * n; i++) {
         device_free(placement->device, input->d_sent[i]);
         device_free(placement->device, input->d_came[i]);
     }
-    if (input->host)
-        comm_close(input->comm);
-    device_close(input->host);
     arena_release(&input->arena);
     *input = (struct input){0};
 }

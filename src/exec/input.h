@@ -24,15 +24,27 @@
  * travel from host to host, or from GPU to GPU if the processes have GPUs.
  */
 
-struct input {
-    const struct placement *placement;
+/* Way by which the messages travel. */
+struct input_link {
     /* CPU device that transfers messages between hosts, owned together with
      * `comm`. NULL if messages travel between GPUs. In that case `comm` is the
      * comm of the placement. */
     struct device *host;
     struct comm *comm;
-    struct arena arena; /* memory of the arrays in this struct */
-    unsigned number;    /* number of the batch */
+};
+/* Opens a link over a world with the processes of the placement. If its world
+ * is not that of the placement, a link between hosts can be used at the same
+ * time as the exchanges of the placement, by another thread. The caller has to
+ * call input_link_close even after a failure. Collective. */
+int input_link_open(struct input_link *link, const struct placement *placement,
+                    struct world *world, struct err *err) MUST_CHECK;
+void input_link_close(struct input_link *link); /* accepts a zeroed struct */
+
+struct input {
+    const struct placement *placement;
+    const struct input_link *link; /* not owned */
+    struct arena arena;            /* memory of the arrays in this struct */
+    unsigned number;               /* number of the batch */
     /* [R][n_tables]: ids of each rank's own samples. Zeroed for ranks in other
      * processes. */
     struct bags *own;
@@ -54,6 +66,9 @@ struct input {
     /* [R]: received bags of each rank, for all its pieces one after the
      * other. */
     struct bags *came_bags;
+    /* [n_pieces]: received bags of each piece to which ids are sent, part of
+     * came_bags. Valid after input_permute. */
+    struct bags *piece_bags;
 };
 
 /*
@@ -62,7 +77,8 @@ struct input {
  * Collective.
  */
 int input_open(struct input *input, const struct placement *placement,
-               unsigned number, struct err *err) MUST_CHECK;
+               const struct input_link *link, unsigned number,
+               struct err *err) MUST_CHECK;
 void input_close(struct input *input); /* accepts a zeroed struct */
 
 /* Does the work of a rank of this process before the exchange: de-duplicates
@@ -73,6 +89,11 @@ void input_pack(struct input *input, uint32_t rank);
  * sends the messages that input_open has uploaded, even if input_pack has run
  * since then. Collective. */
 int input_exchange(struct input *input, struct err *err) MUST_CHECK;
+/* Downloads the messages that came between GPUs to the host. Does nothing if
+ * they travel between hosts. */
+int input_bring_back(struct input *input, struct err *err) MUST_CHECK;
+/* Overwrites all messages that came with zeros, which stand for empty bags. */
+int input_forget(struct input *input, struct err *err) MUST_CHECK;
 /* Does the work of a rank of this process after the exchange: permutes the
  * received ids into the order of the rank's lookups. If `verify` is not NULL,
  * also checks that the received ids equal the ids that the rank draws for

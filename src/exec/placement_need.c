@@ -39,10 +39,10 @@ static double group_work_bytes(const struct placement *placement,
            lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
-/* Upper limit of the bytes of ids and bags. Four copies of them exist: the ids
+/* Four copies of them exist: the ids
  * that were drawn and that are sent, for the ranks of this process, and the ids
  * that were received and that are looked up, for the pieces of these ranks. */
-static double input_bytes(const struct placement *placement)
+double placement_input_bytes(const struct placement *placement)
 {
     const struct rank_range here = placement->here;
     double share = (double)(here.end - here.begin) / placement->n_ranks;
@@ -141,7 +141,7 @@ void placement_need(struct placement_need *need,
         /* the batch is timed twice for comparison: in one part and in chunks */
         largest_work *= 2;
     need->rows_bytes += need->weight_bytes;
-    need->batch_bytes += fmax(largest_work, input_bytes(placement)) +
+    need->batch_bytes += fmax(largest_work, placement_input_bytes(placement)) +
                          INTERFERENCE_PROBE_BYTES + reference_bytes(placement);
 }
 
@@ -223,4 +223,31 @@ int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
                    "running the plan takes %s of memory, but only %s can be "
                    "used; --scale-rows %g or less fits",
                    needed, available, round_down(scale));
+}
+
+int placement_share_memory(struct placement *placement, uint64_t memory_bytes,
+                           double extra_bytes, struct err *err)
+{
+    struct world *world = placement->comm->world;
+    const uint32_t size = world->size;
+    uint64_t free_bytes = device_free_bytes(placement->device);
+    double *needs = mem_alloc(size, sizeof(*needs)), own, sum = 0, usable;
+    struct placement_need need;
+    int rc;
+
+    if (memory_bytes)
+        free_bytes = min_u64(free_bytes, memory_bytes);
+    placement_need(&need, placement);
+    own = need.rows_bytes + need.batch_bytes + extra_bytes;
+    rc = world_all_gather(world, &own, sizeof(own), needs, err);
+    for (uint32_t p = 0; p < size; p++)
+        if (world->host_of[p] == world->host_of[world->rank])
+            sum += needs[p];
+    mem_free(needs);
+    usable = (double)free_bytes;
+    if (size > 1 && device_is_host(placement->device))
+        usable *= own / sum;
+    return rc ? -1
+              : placement_cut_turns(
+                    placement, (uint64_t)fmax(usable - extra_bytes, 0), err);
 }

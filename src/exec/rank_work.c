@@ -83,6 +83,22 @@ static int open_lookup(struct lookup **lookup, bool is_scatter,
     return rc;
 }
 
+/* Opens those lookups of a group that the kind of work needs. */
+static int open_lookups(struct group_work *own, const struct rank_work *work,
+                        enum work_part part, uint64_t max_lookups,
+                        struct err *err)
+{
+    const struct placement *placement = work->placement;
+    const struct group *group = &own->group;
+
+    if (part < WORK_SCATTER &&
+        open_lookup(&own->lookup, false, placement, group, max_lookups, err))
+        return -1;
+    return group->replica ? open_lookup(&own->scatter, true, placement, group,
+                                        max_lookups, err)
+                          : 0;
+}
+
 static int open_group(struct group_work *own, const struct rank_work *work,
                       enum work_part part, struct err *err)
 {
@@ -98,12 +114,7 @@ static int open_group(struct group_work *own, const struct rank_work *work,
             return -1;
         max_lookups = max_u64(max_lookups, own->sets[k].lookups.n_lookups);
     }
-    if (part < WORK_SCATTER &&
-        open_lookup(&own->lookup, false, placement, group, max_lookups, err))
-        return -1;
-    return group->replica ? open_lookup(&own->scatter, true, placement, group,
-                                        max_lookups, err)
-                          : 0;
+    return open_lookups(own, work, part, max_lookups, err);
 }
 
 /* Returns a copy of the group in which the samples of all ranks form one
@@ -138,6 +149,39 @@ int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
                 ? whole_of(placement, group)
                 : placement_part(placement, group, work->chunk, work->n_chunks);
         if (open_group(own, work, part, err)) {
+            rank_work_close(work);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int open_empty(struct group_work *own, const struct rank_work *work,
+                      uint64_t max_lookups, struct err *err)
+{
+    if (!own->group.n_bags)
+        return 0;
+    for (unsigned k = 0; k < work->n_sets; k++)
+        if (index_batch_open(&own->sets[k], work->placement->device,
+                             &own->group, max_lookups, err))
+            return -1;
+    return open_lookups(own, work, WORK_ALL, max_lookups, err);
+}
+
+int rank_work_open_empty(struct rank_work *work, const uint64_t *max_lookups,
+                         struct err *err)
+{
+    const struct placement *placement = work->placement;
+    const struct group *group = placement->rank_groups[work->rank];
+    const struct group *end = placement->rank_groups[work->rank + 1];
+
+    work->groups = mem_alloc((size_t)(end - group), sizeof(*work->groups));
+    for (; group < end; group++) {
+        struct group_work *own = &work->groups[work->n_groups];
+
+        own->group =
+            placement_part(placement, group, work->chunk, work->n_chunks);
+        if (open_empty(own, work, max_lookups[work->n_groups++], err)) {
             rank_work_close(work);
             return -1;
         }

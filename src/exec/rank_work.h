@@ -74,6 +74,12 @@ struct rank_work rank_work_timed(const struct placement *placement,
  * the call. */
 int rank_work_open(struct rank_work *work, enum work_part part,
                    struct err *err) MUST_CHECK;
+/* Prepares the lookups of all groups of a work whose batches are placed later
+ * (index_batch_place into group_work.sets). max_lookups[g] is the largest
+ * number of lookups in a batch of the rank's group g. The caller has to set the
+ * same members as for rank_work_open. */
+int rank_work_open_empty(struct rank_work *work, const uint64_t *max_lookups,
+                         struct err *err) MUST_CHECK;
 void rank_work_close(struct rank_work *work); /* accepts a zeroed struct */
 
 /* Looks up batch number `set` in all groups of the work, and writes the outputs

@@ -577,15 +577,17 @@ static int time_input(double *input_ms, const struct setup *setup,
     double ms[N_EXCHANGES];
     struct placement placement = {0};
     struct input batches[N_BATCHES] = {{0}};
+    struct input_link link = {0};
     struct comm *comm = NULL;
     int rc = -1;
 
     if (comm_open(&comm, setup->world, setup->device, setup->world->size,
                   err) ||
-        placement_init(&placement, plan, comm, 1, 0, arena, err))
+        placement_init(&placement, plan, comm, 1, 0, arena, err) ||
+        input_link_open(&link, &placement, setup->world, err))
         goto out;
     for (unsigned i = 0; i < N_BATCHES; i++)
-        if (input_open(&batches[i], &placement, i, err))
+        if (input_open(&batches[i], &placement, &link, i, err))
             goto out;
     for (unsigned i = 0; i < N_EXCHANGES; i++) {
         struct input *input = &batches[i % N_BATCHES];
@@ -606,6 +608,7 @@ static int time_input(double *input_ms, const struct setup *setup,
 out:
     for (unsigned i = 0; i < N_BATCHES; i++)
         input_close(&batches[i]);
+    input_link_close(&link);
     placement_release(&placement);
     comm_close(comm);
     return rc;

@@ -15,6 +15,7 @@ struct stage {
     struct fixture fixture;
     struct placement placement;
     struct exchange_set set;
+    struct input_link link;
     struct input input;
 };
 
@@ -41,13 +42,16 @@ static void stage_open(struct stage *stage, enum device_kind kind)
     plan_derive_kinds(&fixture->plan);
     if (placement_init(&stage->placement, &fixture->plan, fixture->comm, 1, 3,
                        &fixture->arena, &err) ||
-        input_open(&stage->input, &stage->placement, 5, &err))
+        input_link_open(&stage->link, &stage->placement, fixture->world,
+                        &err) ||
+        input_open(&stage->input, &stage->placement, &stage->link, 5, &err))
         fixture_bail(&err);
 }
 
 static void stage_close(struct stage *stage)
 {
     input_close(&stage->input);
+    input_link_close(&stage->link);
     placement_release(&stage->placement);
     fixture_release(&stage->fixture);
 }
@@ -190,7 +194,8 @@ static void test_tilings(double scale_rows)
     plan_derive_kinds(&fixture->plan);
     if (placement_init(&stage.placement, &fixture->plan, fixture->comm,
                        scale_rows, 3, &fixture->arena, &err) ||
-        input_open(&stage.input, &stage.placement, 5, &err))
+        input_link_open(&stage.link, &stage.placement, fixture->world, &err) ||
+        input_open(&stage.input, &stage.placement, &stage.link, 5, &err))
         fixture_bail(&err);
     pack(&stage);
     is_str(failure_of(&stage), NULL,

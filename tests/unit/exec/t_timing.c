@@ -255,6 +255,7 @@ static void test_exchanges(void)
 {
     struct timing exchanges[N_PHASES] = {{0}};
     struct exchange_set set = {0};
+    struct input_link link = {0};
     struct input input = {0};
     struct stage stage;
     struct err err = {0};
@@ -263,9 +264,10 @@ static void test_exchanges(void)
     add_groups(&stage, 1, 1, 1);
     place(&stage, 0);
     if (exchange_open(&set, &stage.placement, &stage.fixture.arena, &err) ||
-        input_open(&input, &stage.placement, 5, &err))
+        input_link_open(&link, &stage.placement, stage.fixture.world, &err) ||
+        input_open(&input, &stage.placement, &link, 5, &err))
         fixture_bail(&err);
-    ok(input.host && input.d_sent == input.sent,
+    ok(link.host && input.d_sent == input.sent,
        "one process sends ids from host to host");
     /* times are taken from ms[]: 1, 2, 3 and 4 in turn */
     device.marked_ms[0][1] = 0;
@@ -279,6 +281,7 @@ static void test_exchanges(void)
        "each for itself");
     is_i64(device.n_elapsed, 4 * (2 + 5), "two rounds that warm up, and five");
     input_close(&input);
+    input_link_close(&link);
     exchange_close(&set);
     leave(&stage);
 }
