@@ -96,22 +96,24 @@ static void name_part(char *name, size_t n, const struct dense *dense,
                  part);
 }
 
+/* Compares a matrix, whose rows have at least this scale. */
 static void check_part(struct reference_check *check, enum reference_what what,
                        const double *want, const float *got, uint64_t n_rows,
-                       uint32_t width, const char *noun, const char *name)
+                       uint32_t width, double scale, const char *noun,
+                       const char *name)
 {
     struct tally tally = {0};
 
     for (uint64_t i = 0; i < n_rows; i++)
         tally_row(&tally, want + i * width, got + i * width, width,
-                  tally_scale(want + i * width, width));
+                  fmax(scale, tally_scale(want + i * width, width)));
     reference_record(check, what, &tally, "the %s of %s", noun, name);
 }
 
 void reference_check_dense(struct reference_check *check,
                            enum reference_what what, const struct dense *dense,
                            const double *want, const float *got,
-                           const char *noun)
+                           const double *scales, const char *noun)
 {
     char name[80];
 
@@ -121,14 +123,14 @@ void reference_check_dense(struct reference_check *check,
 
         name_part(name, sizeof(name), dense, p, false);
         check_part(check, what, want, got, product->out, (uint32_t)product->in,
-                   noun, name);
+                   scales ? scales[2 * p] : 0, noun, name);
         want += n;
         got += n;
         if (!product->has_bias)
             continue;
         name_part(name, sizeof(name), dense, p, true);
-        check_part(check, what, want, got, 1, (uint32_t)product->out, noun,
-                   name);
+        check_part(check, what, want, got, 1, (uint32_t)product->out,
+                   scales ? scales[2 * p + 1] : 0, noun, name);
         want += product->out;
         got += product->out;
     }

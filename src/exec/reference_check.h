@@ -48,12 +48,13 @@ void reference_record(struct reference_check *check, enum reference_what what,
 void reference_check_loss(struct reference_check *check, double want,
                           double got);
 /* Compares numbers of all dense parameters, want[n_parameters] with
- * got[n_parameters], layer by layer. `noun` says what the numbers are, such as
- * "gradient". */
+ * got[n_parameters], layer by layer. `scales` are the least scales of the rows
+ * of a product's weights and of its bias, [n_products][2], or NULL. `noun` says
+ * what the numbers are, such as "gradient". */
 void reference_check_dense(struct reference_check *check,
                            enum reference_what what, const struct dense *dense,
                            const double *want, const float *got,
-                           const char *noun);
+                           const double *scales, const char *noun);
 /* Compares the gradients of the pooled vectors of n samples,
  * [n][rows->pooled]. */
 void reference_check_pooled(struct reference_check *check,

@@ -164,6 +164,30 @@ static void multiply(struct net_pass *pass, uint32_t p)
         out[i] = out[i] > 0 ? out[i] : 0;
 }
 
+static double largest(const double *x, uint64_t n)
+{
+    double most = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        most = fmax(most, fabs(x[i]));
+    return most;
+}
+
+/* Adds the sizes of the terms of a product's gradients to net->scales. */
+static void add_scales(const struct net_pass *pass, uint32_t p,
+                       const double *gradients)
+{
+    const struct dense_product *product = &pass->dense->products[p];
+    double *scales = pass->net->scales + 2 * (size_t)p;
+
+    for (size_t s = 0; s < pass->samples->n; s++) {
+        double most = largest(gradients + s * product->out, product->out);
+
+        scales[0] += most * largest(pass->in[p] + s * product->in, product->in);
+        scales[1] += most;
+    }
+}
+
 /* Adds the gradients of the parameters of a product, from the gradients of its
  * outputs [n][out] before the ReLU. Returns the gradients of its inputs
  * [n][in], or NULL if nothing needs them. */
@@ -188,6 +212,8 @@ static double *multiply_back(struct net_pass *pass, uint32_t p,
                                             .is_added = true});
     for (size_t i = 0; product->has_bias && i < n * n_out; i++)
         bias[i % n_out] += gradients[i];
+    if (pass->net->scales)
+        add_scales(pass, p, gradients);
     if (!product->needs_input_gradient)
         return NULL;
     inputs = new_rows(pass, product->in);

@@ -32,6 +32,15 @@ struct reference_net {
     struct pool *pool;         /* not owned; NULL: no threads */
     double *parameters;        /* [n_parameters], owned */
     double *gradients;         /* [n_parameters], owned */
+    /*
+     * [n_products][2], or NULL; not owned. The gradient of a parameter is a sum
+     * over the samples. Its terms may cancel, and ever more of them do while
+     * the loss falls, but the rounding errors of single precision are relative
+     * to the terms. So these are upper limits of the sums without cancellation:
+     * over the samples, the largest gradient of an output times the largest
+     * input, for the weights of a product, and without the input for its bias.
+     */
+    double *scales;
     /* ReLUs that take the other side; not owned */
     const struct reference_kinks *taken;
     /* List to which the kinks of the samples are added, or NULL. Kinks of
@@ -56,7 +65,8 @@ struct reference_samples {
 };
 
 /* Returns the sum of the losses of all outputs of the samples. Adds the
- * gradient of scale * sum to net->gradients. Memory: about twice the values of
+ * gradient of scale * sum to net->gradients, and the sizes of its terms to
+ * net->scales. Memory: about twice the values of
  * all layers for n samples. */
 double reference_net_train(struct reference_net *net,
                            const struct reference_samples *samples,

@@ -29,6 +29,8 @@ struct train_reference {
     /* [batch][pooled] gradients of the pooled vectors; in stepwise mode the
      * executed ones after their comparison */
     double *pooled_gradients;
+    /* of the current step: see struct reference_net */
+    double scales[2 * DENSE_MAX_PRODUCTS];
     /* of the current step; the kinks of all processes are in `kinks` */
     struct reference_kinks kinks, taken;
 };
@@ -166,6 +168,8 @@ static int train_batch(struct train_reference *reference, unsigned number,
 
     memset(reference->net.gradients, 0,
            (size_t)dense->n_parameters * sizeof(double));
+    memset(reference->scales, 0, sizeof(reference->scales));
+    reference->net.scales = reference->scales;
     reference->kinks.n = reference->taken.n = 0;
     reference->net.taken = NULL;
     reference->net.found = reference->is_free ? NULL : &reference->kinks;
@@ -180,8 +184,11 @@ static int train_batch(struct train_reference *reference, unsigned number,
     }
     if (reference_add_up(world, &sum, 1, err) ||
         reference_add_up(world, reference->net.gradients,
-                         (size_t)dense->n_parameters, err))
+                         (size_t)dense->n_parameters, err) ||
+        reference_add_up(world, reference->scales, 2 * DENSE_MAX_PRODUCTS, err))
         return -1;
+    /* The recomputation of samples adds nothing. */
+    reference->net.scales = NULL;
     *loss = sum * scale;
     return 0;
 }
@@ -325,7 +332,7 @@ static int check_gradients(struct train_reference *reference,
     take_kinks(reference, step);
     reference_check_dense(&reference->check, REFERENCE_GRADIENTS, dense,
                           reference->net.gradients, step->gradients,
-                          "gradient");
+                          reference->scales, "gradient");
     reference_check_pooled(&reference->check, &reference->rows, n, own,
                            step->pooled_gradients);
     widen(reference->net.gradients, step->gradients, dense->n_parameters);
@@ -340,7 +347,7 @@ static int check_updates(struct train_reference *reference,
     const struct dense *dense = reference->dense;
 
     reference_check_dense(&reference->check, REFERENCE_UPDATES, dense,
-                          reference->net.parameters, step->parameters,
+                          reference->net.parameters, step->parameters, NULL,
                           "update");
     widen(reference->net.parameters, step->parameters, dense->n_parameters);
     return reference_check_rows(&reference->check, REFERENCE_UPDATES,
@@ -377,7 +384,7 @@ int train_reference_finish(struct train_reference *reference,
     if (reference->is_free) {
         reference_check_dense(&reference->check, REFERENCE_WEIGHTS,
                               reference->dense, reference->net.parameters,
-                              parameters, "final value");
+                              parameters, NULL, "final value");
         if (reference_check_rows(&reference->check, REFERENCE_WEIGHTS,
                                  &reference->rows, err))
             return -1;

@@ -25,7 +25,8 @@
  *             of the optimizer applied to the executed gradients.
  *
  * Limits of the error (exec/verify.h), where a row is a row of a table, one
- * vector of a pooled gradient, a row [in] of a weight matrix, or a whole bias:
+ * vector of a pooled gradient, a row [in] of a weight matrix, or a whole bias.
+ * Errors of a dense gradient are relative to its terms (struct reference_net).
  *
  *              free    stepwise
  *     loss     1e-5    1e-4       relative to the loss
