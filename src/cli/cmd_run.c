@@ -7,6 +7,8 @@
 #include "device/world_fork.h"
 #include "exec/exec.h"
 #include "exec/exec_report.h"
+#include "exec/exec_train.h"
+#include "exec/train_report.h"
 #include "io/plan_json.h"
 #include "io/store.h"
 #include "io/store_rows.h"
@@ -23,6 +25,8 @@ struct run_request {
     struct store *store;
     struct exec_options options;
     struct exec_result result;
+    struct exec_train_options training; /* n_steps is 0 without --steps */
+    struct train_result trained;
 };
 
 static const struct option_spec own_options[] = {
@@ -37,6 +41,12 @@ static const struct option_spec own_options[] = {
      "scale the rows of each table by this factor, to use less memory"},
     {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 0, NULL,
      "device memory to use; default: all that is free"},
+    OPTIONS_HEADED("training"),
+    {"steps", 0, OPTION_U64, "N", NULL, 1, 1000000, NULL,
+     "train tables and dense part for N steps, in place of the timing"},
+    {"dense-optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
+     "sgd|adagrad|adam",
+     "optimizer of the dense part with --steps; default: the plan's"},
     OPTIONS_HEADED("measurement"),
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
      "timed iterations, after warm-up"},
@@ -57,6 +67,41 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->seed = cli_u64(cli, "seed");
     options->check = !cli_given(cli, "no-check");
     options->memory_bytes = cli_u64(cli, "memory");
+}
+
+/* Sets the options of --steps. Call it after load_plan. */
+static int read_training(struct run_request *run, struct err *err)
+{
+    static const enum optimizer optimizers[] = {
+        OPTIMIZER_SGD, OPTIMIZER_ADAGRAD, OPTIMIZER_ADAM};
+    const struct cli *cli = run->cli;
+    const struct problem *problem = &run->plan.problem;
+
+    if (!cli_given(cli, "steps"))
+        return cli_given(cli, "dense-optimizer")
+                   ? err_usage(err, "option '--dense-optimizer' needs --steps")
+                   : 0;
+    if (cli_given(cli, "db") || cli_given(cli, "iterations"))
+        return err_usage(err,
+                         "option '--%s' cannot be used with --steps, "
+                         "which times its steps and stores no samples",
+                         cli_given(cli, "db") ? "db" : "iterations");
+    if (!problem->job.dense)
+        return err_usage(err, "option '--steps' needs the layers of the dense "
+                              "part; give --dense, or plan with it");
+    run->training = (struct exec_train_options){
+        .n_steps = (unsigned)cli_u64(cli, "steps"),
+        .pipeline = problem->job.pipeline,
+        .dense = problem->job.dense,
+        .dense_optimizer = cli_given(cli, "dense-optimizer")
+                               ? optimizers[cli_choice(cli, "dense-optimizer")]
+                               : problem_dense_optimizer(problem),
+        .scale_rows = run->options.scale_rows,
+        .seed = run->options.seed,
+        .memory_bytes = run->options.memory_bytes,
+        .check = run->options.check,
+    };
+    return 0;
 }
 
 /* Sets the model of a training step, with the costs of phases that overlap.
@@ -118,7 +163,7 @@ static int open_all(struct run_request *run, struct err *err)
     unsigned n = device_count(kind);
 
     read_options(&run->options, cli);
-    if (load_plan(run, err) ||
+    if (load_plan(run, err) || read_training(run, err) ||
         device_open(&run->device, kind, n ? run->world->local_rank % n : 0,
                     (unsigned)cli_u64(cli, "threads"), err) ||
         find_step(&run->options.step, run, err))
@@ -149,26 +194,50 @@ static int execute(struct run_request *run, struct err *err)
 {
     struct sample_sink sink = store_sink(run->store);
     struct exec_options options = run->options;
+    struct exec_train_options training = run->training;
+    const bool trains = training.n_steps > 0;
     struct progress progress;
     bool is_first = !run->world->rank;
     int rc;
 
     if (is_first) {
         tell_other_device(run);
-        progress_start(&progress, "GPUs timed",
-                       run->plan.problem.cluster.n_devices / run->world->size,
+        progress_start(&progress, trains ? "steps trained" : "GPUs timed",
+                       trains ? run->training.n_steps
+                              : run->plan.problem.cluster.n_devices /
+                                    run->world->size,
                        cli_given(run->cli, "verbose"));
-        options.progress = &progress;
+        options.progress = training.progress = &progress;
     }
     if (run->store)
         options.sink = &sink;
-    rc = exec_run(&run->result, &run->plan, run->world, run->device, &options,
-                  run->cli->arena, err);
+    rc = trains ? exec_train(&run->trained, &run->plan, run->world, run->device,
+                             &training, run->cli->arena, err)
+                : exec_run(&run->result, &run->plan, run->world, run->device,
+                           &options, run->cli->arena, err);
     if (is_first)
         progress_finish(&progress);
     if (!rc && run->store)
         fprintf(stderr, "stored %u samples\n", run->result.n_stored);
     return rc;
+}
+
+/* Prints the report of --steps. */
+static int report_training(struct run_request *run, struct err *err)
+{
+    const struct train_report report = {&run->plan,        run->device,
+                                        &run->training,    &run->trained,
+                                        run->options.step, run->cli->arena};
+
+    if (run->world->rank)
+        return 0;
+    if (cli_given(run->cli, "json"))
+        cli_print_json(train_report_to_json(&report));
+    else
+        train_report_print(&report, cli_text());
+    return run->trained.failure
+               ? err_set(err, ERR_DEVICE, "%s", run->trained.failure)
+               : 0;
 }
 
 static int report(struct run_request *run, struct err *err)
@@ -197,7 +266,9 @@ static int run_run(struct cli *cli, struct err *err)
         return -1;
     if (!run.world)
         return 0;
-    rc = open_all(&run, err) || execute(&run, err) || report(&run, err);
+    rc =
+        open_all(&run, err) || execute(&run, err) ||
+        (run.training.n_steps ? report_training(&run, err) : report(&run, err));
     store_close(run.store);
     if (rc)
         command_end_all(run.world, err);

@@ -106,75 +106,76 @@ HOST_DEVICE void update_weight(const struct elementwise *job,
     }
 }
 
+/* Copies between fp32 and fp16 matrices. */
+HOST_DEVICE void copy_one(const struct elementwise *job,
+                          enum elementwise_kind kind, uint64_t r, uint64_t c)
+{
+    float *out = element(&job->out, r, c);
+
+    if (kind == ELEMENTWISE_COPY_FROM_HALF)
+        *out = fp16_to_float(*half_element(&job->a, r, c));
+    else if (kind == ELEMENTWISE_ADD_FROM_HALF)
+        *out += fp16_to_float(*half_element(&job->a, r, c));
+    else
+        *half_element(&job->out, r, c) = fp16_from_float(value(&job->a, r, c));
+}
+
+/* Computes the means of columns, or their gradients. */
+HOST_DEVICE void mean_one(const struct elementwise *job, bool is_gradient,
+                          uint64_t r, uint64_t c)
+{
+    float *out = element(&job->out, r, c);
+
+    if (is_gradient)
+        *out = value(&job->a, r, c / job->size) /
+               (float)columns_of_mean(job, c / job->size);
+    else
+        *out = mean_of(job, r, c);
+}
+
+HOST_DEVICE void loss_one(const struct elementwise *job, bool is_gradient,
+                          uint64_t r, uint64_t c)
+{
+    const float logit = value(&job->a, r, c), label = value(&job->b, r, c);
+
+    *element(&job->out, r, c) =
+        is_gradient ? job->scale * (1 / (1 + expf(-logit)) - label)
+                    : cross_entropy(logit, label);
+}
+
 /* Computes element (r, c). `kind` is job->kind; it is a parameter so that a
  * compiler can make a loop for each kind. */
 HOST_DEVICE void elementwise_one(const struct elementwise *job,
                                  enum elementwise_kind kind, uint64_t r,
                                  uint64_t c)
 {
+    const struct device_matrix *a = &job->a, *b = &job->b;
     float *out = element(&job->out, r, c);
 
-    switch (kind) {
-    case ELEMENTWISE_COPY:
-        *out = value(&job->a, r, c);
-        return;
-    case ELEMENTWISE_ADD:
-        *out += value(&job->a, r, c);
-        return;
-    case ELEMENTWISE_COPY_FROM_HALF:
-        *out = fp16_to_float(*half_element(&job->a, r, c));
-        return;
-    case ELEMENTWISE_ADD_FROM_HALF:
-        *out += fp16_to_float(*half_element(&job->a, r, c));
-        return;
-    case ELEMENTWISE_COPY_TO_HALF:
-        *half_element(&job->out, r, c) = fp16_from_float(value(&job->a, r, c));
-        return;
-    case ELEMENTWISE_BIAS_RELU:
-        *out = fmaxf(*out + value(&job->a, r, c), 0.0f);
-        return;
-    case ELEMENTWISE_RELU_GRADIENT:
-        *out = value(&job->a, r, c) > 0 ? *out : 0;
-        return;
-    case ELEMENTWISE_MULTIPLY:
-        *out = value(&job->a, r, c) * value(&job->b, r, c);
-        return;
-    case ELEMENTWISE_MULTIPLY_ADD:
-        *out =
-            value(&job->a, r, c) * value(&job->b, r, c) + value(&job->c, r, c);
-        return;
-    case ELEMENTWISE_ADD_PRODUCT:
-        *out += value(&job->a, r, c) * value(&job->b, r, c);
-        return;
-    case ELEMENTWISE_PAIRS:
-        copy_pair(job, false, r, c);
-        return;
-    case ELEMENTWISE_PAIRS_GRADIENT:
-        copy_pair(job, true, r, c);
-        return;
-    case ELEMENTWISE_MEANS:
-        *out = mean_of(job, r, c);
-        return;
-    case ELEMENTWISE_MEANS_GRADIENT:
-        *out = *element(&job->a, r, c / job->size) /
-               (float)columns_of_mean(job, c / job->size);
-        return;
-    case ELEMENTWISE_LOSS:
-        *out = cross_entropy(value(&job->a, r, c), value(&job->b, r, c));
-        return;
-    case ELEMENTWISE_LOSS_GRADIENT:
-        *out = job->scale *
-               (1 / (1 + expf(-value(&job->a, r, c))) - value(&job->b, r, c));
-        return;
-    case ELEMENTWISE_SGD:
-    case ELEMENTWISE_ADAGRAD:
-    case ELEMENTWISE_ADAM:
+    if (kind == ELEMENTWISE_COPY)
+        *out = value(a, r, c);
+    else if (kind == ELEMENTWISE_ADD)
+        *out += value(a, r, c);
+    else if (kind <= ELEMENTWISE_COPY_TO_HALF)
+        copy_one(job, kind, r, c);
+    else if (kind == ELEMENTWISE_BIAS_RELU)
+        *out = fmaxf(*out + value(a, r, c), 0.0f);
+    else if (kind == ELEMENTWISE_RELU_GRADIENT)
+        *out = value(a, r, c) > 0 ? *out : 0;
+    else if (kind == ELEMENTWISE_MULTIPLY)
+        *out = value(a, r, c) * value(b, r, c);
+    else if (kind == ELEMENTWISE_MULTIPLY_ADD)
+        *out = value(a, r, c) * value(b, r, c) + value(&job->c, r, c);
+    else if (kind == ELEMENTWISE_ADD_PRODUCT)
+        *out += value(a, r, c) * value(b, r, c);
+    else if (kind <= ELEMENTWISE_PAIRS_GRADIENT)
+        copy_pair(job, kind == ELEMENTWISE_PAIRS_GRADIENT, r, c);
+    else if (kind <= ELEMENTWISE_MEANS_GRADIENT)
+        mean_one(job, kind == ELEMENTWISE_MEANS_GRADIENT, r, c);
+    else if (kind <= ELEMENTWISE_LOSS_GRADIENT)
+        loss_one(job, kind == ELEMENTWISE_LOSS_GRADIENT, r, c);
+    else
         update_weight(job, kind, r, c);
-        return;
-    case N_ELEMENTWISE:
-    default:
-        return;
-    }
 }
 
 #endif

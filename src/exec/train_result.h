@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_TRAIN_RESULT_H
+#define NEUROSHARD_EXEC_TRAIN_RESULT_H
+
+#include "base/progress.h"
+#include "core/plan.h"
+#include "exec/train_reference.h"
+
+/* Options and results of a training (exec/exec_train.h). */
+
+/* Parts of a step whose times are measured, in the order of a step. */
+enum train_phase {
+    TRAIN_INPUT, /* packs, exchanges and permutes ids */
+    TRAIN_FORWARD,
+    TRAIN_OUTPUT,
+    TRAIN_DENSE, /* forward and backward pass, with the copies around them */
+    TRAIN_GRADIENT,
+    TRAIN_DENSE_REDUCE,
+    TRAIN_BACKWARD,
+    TRAIN_REPLICAS, /* all-reduce and update of replicas */
+    TRAIN_DENSE_UPDATE,
+    N_TRAIN_PHASES
+};
+extern const char *const train_phase_names[N_TRAIN_PHASES];
+/* Returns true for the phases in which ranks wait for each other. */
+bool train_is_exchange(enum train_phase phase);
+
+struct exec_train_options {
+    unsigned n_steps;
+    enum pipeline pipeline; /* none or sdd */
+    const struct dense *dense;
+    enum optimizer dense_optimizer; /* SGD, Adagrad or Adam */
+    double scale_rows;
+    uint64_t seed;
+    uint64_t memory_bytes;     /* bytes of device memory to use; 0: all free */
+    bool check;                /* true to compare with the reference */
+    struct progress *progress; /* counts steps; may be NULL */
+};
+
+/* Number of steps at the beginning that are not timed, if there are more. */
+#define TRAIN_N_WARM_UP 2u
+
+struct train_result {
+    /* [n_steps], in the arena: losses, in the mean over the global batch */
+    double *losses;
+    /*
+     * Medians and deciles over the timed steps.
+     *
+     *   phases  A phase without exchanges takes as long as on the slowest rank.
+     *           An exchange takes as long as on the rank that arrives last,
+     *           which has the shortest time, because it waits for no other.
+     *   wait    time by which the input of the next step delayed the step; 0
+     *           without a pipeline
+     *   step    from barrier to barrier. If one process has all ranks, the
+     *           ranks took turns, and the step is the sum of the phases.
+     */
+    struct timing phases[N_TRAIN_PHASES], wait, step;
+    unsigned n_timed; /* number of timed steps */
+    const char *comm_kind;
+    uint32_t n_processes, n_hosts;
+    double scale_rows;
+    struct train_findings found;
+    /* XXH3 hashes of the dense parameters, and of the weights and states of all
+     * pieces after the last step */
+    uint64_t dense_hash, weight_hash;
+    /* Sentence about the first difference from the reference or between the
+     * ranks; NULL if there is none. */
+    const char *failure;
+};
+
+#endif

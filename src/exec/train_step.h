@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_TRAIN_STEP_H
+#define NEUROSHARD_EXEC_TRAIN_STEP_H
+
+#include "exec/train_feed.h"
+#include "exec/train_result.h"
+
+/* A training that is open, and its steps. */
+
+/* Times of one step on one rank. */
+struct step_times {
+    double phases_ms[N_TRAIN_PHASES], wait_ms, step_ms;
+};
+
+/* State of a training in this process. */
+struct train_state {
+    const struct exec_train_options *options;
+    struct train_result *result;
+    struct placement placement;
+    struct exchange_set set;
+    struct world *second; /* owned; NULL without a pipeline */
+    struct gemm_library *library;
+    struct feed feed;
+    struct dense_net *nets; /* [R]: nets of the ranks of this process */
+    float **d_scratch;      /* [R]: scratch memory of the all-reduce */
+    struct train_reference *reference;
+    struct step_times *times; /* [n_steps][R] */
+    double *own_losses;       /* [R]: sum of a rank's losses in this step */
+};
+
+/* Runs and times a step. With PIPELINE_SDD the input of the step has run beside
+ * the step before it. Collective. */
+int train_step_run(struct train_state *run, unsigned step,
+                   struct err *err) MUST_CHECK;
+
+#endif
