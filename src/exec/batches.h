@@ -15,6 +15,9 @@
  * drawn on the host and then stay on the device.
  */
 
+/* Number of the batch of the step that is compared with the reference. */
+#define STEP_BATCH 0
+
 /* Lookups of one piece, in host memory. */
 struct bags {
     uint64_t *offsets; /* [n_bags + 1], begins with 0; owned */

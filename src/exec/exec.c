@@ -6,6 +6,7 @@
 #include "exec/exec_samples.h"
 #include "exec/placement_load.h"
 #include "exec/placement_need.h"
+#include "exec/sequences.h"
 #include "exec/timing.h"
 #include "exec/verify_outputs.h"
 #include "exec/verify_sequences.h"
@@ -436,11 +437,13 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     return time_together(run, err) || collect(run, arena, err) ? -1 : 0;
 }
 
-/* Sets the number of chunks, and divides the ranks of this process into
- * turns. */
+/* Counts the vectors of sequences, sets the number of chunks, and divides the
+ * ranks of this process into turns. */
 static int divide(struct placement *placement,
-                  const struct exec_options *options, struct err *err)
+                  const struct exec_options *options, struct arena *arena,
+                  struct err *err)
 {
+    sequences_count(placement, arena);
     placement->n_chunks = options->step.n_chunks;
     return placement_share_memory(placement, options->memory_bytes, 0, err);
 }
@@ -458,7 +461,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
     int rc = comm_open(&comm, world, device, n_ranks, err) ||
              placement_init(&placement, plan, comm, options->scale_rows,
                             options->seed, arena, err) ||
-             divide(&placement, options, err);
+             divide(&placement, options, arena, err);
 
     if (!rc) {
         *result = (struct exec_result){

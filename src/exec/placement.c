@@ -3,7 +3,6 @@
 
 #include "base/ranked.h"
 #include "device/stream_math.h"
-#include "exec/sequences.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -400,6 +399,5 @@ int placement_init(struct placement *placement, const struct plan *plan,
     }
     make_pieces(placement, arena);
     make_groups(placement, arena);
-    sequences_count(placement, arena);
     return 0;
 }

@@ -181,7 +181,8 @@ double placement_lookups(const struct placement *placement,
 
 /* Prepares the placement of a plan in the arena; allocates no device memory.
  * The plan must have passed plan_check, and comm must have as many ranks as the
- * plan. ERR_INPUT names a table that cannot be executed. */
+ * plan. If tables have sequence output, call sequences_count next. ERR_INPUT
+ * names a table that cannot be executed. */
 int placement_init(struct placement *placement, const struct plan *plan,
                    struct comm *comm, double scale_rows, uint64_t seed,
                    struct arena *arena, struct err *err) MUST_CHECK;

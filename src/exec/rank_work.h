@@ -102,7 +102,6 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
  * so the caller runs step_update once per turn. The caller has to check the
  * result of a turn before it runs the next turn.
  */
-#define STEP_BATCH 0
 #define STEP_RATE 0.01F /* learning rate of the step */
 
 /* First half of a step: looks up and exchanges the outputs. Afterwards every

@@ -2,7 +2,6 @@
 #include "exec/sequence_gradients.h"
 
 #include "exec/placement_load.h"
-#include "exec/rank_work.h"
 #include "exec/sequences.h"
 #include "exec/values.h"
 

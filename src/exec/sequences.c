@@ -2,7 +2,6 @@
 #include "exec/sequences.h"
 
 #include "exec/first_uses.h"
-#include "exec/rank_work.h"
 
 /* --- numbers of vectors --- */
 

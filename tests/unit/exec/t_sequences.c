@@ -58,8 +58,10 @@ static void stage_open(struct stage *stage, enum device_kind kind,
     fixture->plan.problem.job.dedup = dedup;
     plan_derive_kinds(&fixture->plan);
     if (placement_init(&stage->placement, &fixture->plan, fixture->comm, 1, 3,
-                       &fixture->arena, &err) ||
-        placement_cut_turns(&stage->placement, 1 << 30, &err) ||
+                       &fixture->arena, &err))
+        fixture_bail(&err);
+    sequences_count(&stage->placement, &fixture->arena);
+    if (placement_cut_turns(&stage->placement, 1 << 30, &err) ||
         placement_open(&stage->placement, &err) ||
         placement_load(&stage->placement, 0, &err) ||
         exchange_open(&stage->set, &stage->placement, &fixture->arena, &err))
@@ -269,12 +271,14 @@ static void test_counts(enum dedup dedup)
 /* The ids that arrive are those that the lookups use. */
 static void test_input(enum dedup dedup)
 {
+    struct input_link link;
     struct stage stage;
     struct input input;
     struct err err = {0};
 
     stage_open(&stage, DEVICE_CPU, dedup);
-    if (input_open(&input, &stage.placement, STEP_BATCH, &err))
+    if (input_link_open(&link, &stage.placement, stage.fixture.world, &err) ||
+        input_open(&input, &stage.placement, &link, STEP_BATCH, &err))
         fixture_bail(&err);
     for (uint32_t r = 0; r < 2; r++)
         input_permute(&input, r, &stage.verify);
@@ -287,6 +291,7 @@ static void test_input(enum dedup dedup)
            "it looks up",
            "... and a wrong number of ids is noticed");
     input_close(&input);
+    input_link_close(&link);
     stage_close(&stage);
 }
 
