@@ -37,14 +37,14 @@ static const uint32_t grid_batches[] = {256, 2048, 16384};
 #define GPU_OPERATIONS 1e12
 #define GPU_BYTES ((uint64_t)4 << 30)
 
-struct grid {
+struct shape_grid {
     struct product *products;
     size_t n;
     double max_operations;
     uint64_t max_bytes;
 };
 
-static void add(struct grid *grid, struct product product)
+static void add(struct shape_grid *grid, struct product product)
 {
     if (product_operations(&product) > grid->max_operations ||
         product_bytes(&product) > (double)grid->max_bytes)
@@ -52,7 +52,7 @@ static void add(struct grid *grid, struct product product)
     grid->products[grid->n++] = product;
 }
 
-static void add_layers(struct grid *grid, enum dense_type type)
+static void add_layers(struct shape_grid *grid, enum dense_type type)
 {
     const struct dense dense = {.type = type};
 
@@ -69,7 +69,7 @@ static void add_layers(struct grid *grid, enum dense_type type)
                 }
 }
 
-static void add_pairs(struct grid *grid, enum dense_type type)
+static void add_pairs(struct shape_grid *grid, enum dense_type type)
 {
     for (size_t v = 0; v < COUNT(grid_vectors); v++)
         for (size_t d = 0; d < COUNT(grid_dims); d++)
@@ -89,8 +89,9 @@ size_t product_grid(struct product *products, bool is_host, uint64_t max_bytes)
 {
     static const enum dense_type types[] = {DENSE_TYPE_FP32, DENSE_TYPE_TF32,
                                             DENSE_TYPE_BF16};
-    struct grid grid = {products, 0, is_host ? HOST_OPERATIONS : GPU_OPERATIONS,
-                        min_u64(max_bytes, is_host ? HOST_BYTES : GPU_BYTES)};
+    struct shape_grid grid = {
+        products, 0, is_host ? HOST_OPERATIONS : GPU_OPERATIONS,
+        min_u64(max_bytes, is_host ? HOST_BYTES : GPU_BYTES)};
     struct rng rng;
 
     for (size_t t = 0; t < (is_host ? 1 : COUNT(types)); t++) {
@@ -167,6 +168,30 @@ static int prepare(struct product_run *run, const struct product *product,
                : 0;
 }
 
+/* Processor time of the calling thread and of the process, in ms. */
+struct processor_time {
+    double thread_ms, process_ms;
+};
+
+static struct processor_time used_now(void)
+{
+    return (struct processor_time){clock_thread_ms(), clock_process_ms()};
+}
+
+/* Returns the part of ms in which the threads of a CPU computed: while other
+ * programs have the processor, a product waits. The calling thread computes a
+ * part of each product. */
+static double computing_ms(const struct device *device,
+                           const struct processor_time *begin, double ms)
+{
+    const struct processor_time end = used_now();
+    const double thread_ms = end.thread_ms - begin->thread_ms;
+    const double mean_ms =
+        (end.process_ms - begin->process_ms) / device->facts.n_threads;
+
+    return fmin(ms, fmax(thread_ms, mean_ms));
+}
+
 /* Computes the product n_runs times and stores the time of one. The second
  * warm-up sets n_runs for the repetitions after it. Warm-ups are not held
  * (device_hold), because loading of kernels waits for the GPU. */
@@ -174,6 +199,7 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct product_run *run = ctx;
     struct device *device = run->device;
+    const struct processor_time begin = used_now();
 
     if ((number >= N_WARM_UP && device_hold(device, err)) ||
         device_mark(device, 0, err))
@@ -185,6 +211,8 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
     if (device_mark(device, 1, err) || device_release(device, err) ||
         device_elapsed(device, 0, 1, ms, err))
         return -1;
+    if (device_is_host(device))
+        *ms = computing_ms(device, &begin, *ms);
     *ms /= run->n_runs;
     if (number + 1 == N_WARM_UP)
         run->n_runs = (unsigned)fmin(

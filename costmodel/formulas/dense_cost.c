@@ -64,7 +64,11 @@ int dense_rate(double *tflops, const struct gpu_spec *spec,
 struct dense_pricing {
     const struct gpu_spec *spec;
     const struct dense *dense;
-    double tflops, n_samples;
+    double tflops;
+    uint32_t n_samples;
+    /* Measured products; NULL: none of this type were measured. `pairs` is for
+     * batches of products. */
+    const struct product_times *times, *pairs;
 };
 
 static double launches_ms(const struct gpu_spec *spec, double n)
@@ -87,7 +91,8 @@ static double values_ms(const struct dense_pricing *pricing, double n_values,
            launches_ms(pricing->spec, n_kernels);
 }
 
-static double product_ms(const struct dense_pricing *pricing, double m,
+/* Returns the time of a product by the figures of the GPU. */
+static double figured_ms(const struct dense_pricing *pricing, double m,
                          double n, double k)
 {
     const struct gpu_spec *spec = pricing->spec;
@@ -109,7 +114,20 @@ double dense_product_ms(const struct gpu_spec *spec, enum dense_type type,
 
     if (dense_rate(&pricing.tflops, spec, type, &ignored))
         return NAN;
-    return product_ms(&pricing, m, n, k);
+    return figured_ms(&pricing, m, n, k);
+}
+
+/* Returns the time of the product of a layer. */
+static double product_ms(const struct dense_pricing *pricing, uint32_t layer,
+                         enum dense_pass pass)
+{
+    const struct product product =
+        dense_layer_product(pricing->dense, &pricing->dense->products[layer],
+                            pass, pricing->n_samples);
+
+    return pricing->times
+               ? product_times_ms(pricing->times, &product)
+               : figured_ms(pricing, product.m, product.n, product.k);
 }
 
 /*
@@ -136,29 +154,51 @@ static struct traffic cross_traffic(const struct dense *dense)
                             5 * dense->n_cross};
 }
 
-static struct traffic dot_traffic(const struct dense *dense)
+/* are_timed: the products of all pairs are left out, as their times are
+ * known. */
+static struct traffic dot_traffic(const struct dense *dense, bool are_timed)
 {
     const double n = (double)dense->n_vectors, width = (double)dense->width;
     const double vectors = n * dense->dim;
+    const double forward = are_timed ? 0 : vectors + n * n;
+    const double backward = are_timed ? 0 : 2 * (n * n + 2 * vectors);
 
     if (dense->is_fused)
-        return (struct traffic){vectors + width, 2 * vectors + width, 1, 1};
+        return are_timed ? (struct traffic){0}
+                         : (struct traffic){vectors + width,
+                                            2 * vectors + width, 1, 1};
     /* join the vectors, multiply all pairs, gather one half of the products,
      * join them with the bottom's output; backward: the same in reverse, with
      * two products and the sum of their results */
-    return (struct traffic){
-        2 * vectors + (vectors + n * n) + 4 * width,
-        4 * width + n * n + 2 * (n * n + 2 * vectors) + 5 * vectors, 4, 7};
+    return (struct traffic){2 * vectors + forward + 4 * width,
+                            4 * width + n * n + backward + 5 * vectors,
+                            are_timed ? 3 : 4, are_timed ? 5 : 7};
 }
 
-static struct traffic interaction_traffic(const struct dense *dense)
+/* Returns the time of the products of all pairs of vectors, if it is known from
+ * measured products, else 0. */
+static double pairs_ms(const struct dense_pricing *pricing,
+                       enum dense_pass pass)
 {
+    const struct dense *dense = pricing->dense;
+    struct product product;
+
+    if (dense->interaction != INTERACTION_DOT || !pricing->pairs)
+        return 0;
+    product = dense_dot_product(dense, pass, pricing->n_samples);
+    return (pass == DENSE_FORWARD ? 1 : 2) *
+           product_times_ms(pricing->pairs, &product);
+}
+
+static struct traffic interaction_traffic(const struct dense_pricing *pricing)
+{
+    const struct dense *dense = pricing->dense;
     const double join = 2 * (double)dense->width;
     struct traffic traffic = {join, join, 1, 1}, cross;
 
     switch (dense->interaction) {
     case INTERACTION_DOT:
-        return dot_traffic(dense);
+        return dot_traffic(dense, pricing->pairs != NULL);
     case INTERACTION_POOL:
         traffic.forward += (double)dense->pooled;
         traffic.backward += (double)dense->pooled;
@@ -192,15 +232,14 @@ static double copies_ms(const struct dense_pricing *pricing)
 static double forward_ms(const struct dense_pricing *pricing)
 {
     const struct dense *dense = pricing->dense;
-    const struct traffic joined = interaction_traffic(dense);
-    double ms = copies_ms(pricing) +
+    const struct traffic joined = interaction_traffic(pricing);
+    double ms = copies_ms(pricing) + pairs_ms(pricing, DENSE_FORWARD) +
                 values_ms(pricing, joined.forward, joined.forward_kernels);
 
     for (uint32_t i = 0; i < dense->n_products; i++) {
         const struct dense_product *product = &dense->products[i];
 
-        ms += product_ms(pricing, pricing->n_samples, (double)product->out,
-                         (double)product->in);
+        ms += product_ms(pricing, i, DENSE_FORWARD);
         if (product->has_relu && !dense->is_fused)
             ms += values_ms(pricing, 2 * (double)product->out, 1);
     }
@@ -212,11 +251,11 @@ static double backward_of_ms(const struct dense_pricing *pricing, uint32_t i)
 {
     const struct dense *dense = pricing->dense;
     const struct dense_product *product = &dense->products[i];
-    const double in = (double)product->in, out = (double)product->out;
-    double ms = product_ms(pricing, out, in, pricing->n_samples);
+    const double out = (double)product->out;
+    double ms = product_ms(pricing, i, DENSE_WEIGHT_GRADIENT);
 
     if (product->needs_input_gradient)
-        ms += product_ms(pricing, pricing->n_samples, in, out);
+        ms += product_ms(pricing, i, DENSE_INPUT_GRADIENT);
     if (dense->is_fused)
         return ms;
     if (product->has_relu)
@@ -232,14 +271,15 @@ static double backward_of_ms(const struct dense_pricing *pricing, uint32_t i)
 static double backward_ms(const struct dense_pricing *pricing, double *ready_ms)
 {
     const struct dense *dense = pricing->dense;
-    const struct traffic joined = interaction_traffic(dense);
+    const struct traffic joined = interaction_traffic(pricing);
     double ms = copies_ms(pricing);
 
     for (uint32_t i = dense->n_products; i-- > 0;) {
         ms += backward_of_ms(pricing, i);
         ready_ms[i] = ms;
         if (i == dense->cross_begin)
-            ms += values_ms(pricing, joined.backward, joined.backward_kernels);
+            ms += pairs_ms(pricing, DENSE_INPUT_GRADIENT) +
+                  values_ms(pricing, joined.backward, joined.backward_kernels);
     }
     return ms;
 }
@@ -286,28 +326,47 @@ static void price_reduce(struct dense_cost *cost,
     cost->exposed_ms += oracle->step.overlap_cost[PHASE_OUTPUT] * hidden_ms;
 }
 
+/* Sets the measured products of a price. Returns false if there are none of its
+ * type. */
+static bool set_times(struct dense_pricing *pricing,
+                      const struct product_times *times)
+{
+    const enum dense_type type = pricing->dense->type;
+
+    if (!times || !product_times_have(times, type))
+        return false;
+    pricing->times = times;
+    if (product_times_have_batches(times, type))
+        pricing->pairs = times;
+    return true;
+}
+
 int dense_cost_add(struct comm_oracle *oracle, const struct gpu_spec *spec,
-                   struct err *err)
+                   const struct product_times *times, struct err *err)
 {
     const struct problem *problem = oracle->base.problem;
     const struct dense *dense = problem->job.dense;
     struct dense_pricing pricing = {
         .spec = spec,
         .dense = dense,
-        .n_samples = ceil((double)problem->batch / problem->cluster.n_devices),
+        .n_samples = (uint32_t)min_u64(
+            UINT32_MAX, (problem->batch + problem->cluster.n_devices - 1) /
+                            problem->cluster.n_devices),
     };
     double ready_ms[DENSE_MAX_PRODUCTS];
     struct dense_cost *cost = &oracle->dense;
 
     if (!dense || job_dense_ms(&problem->job) > 0)
         return 0;
-    if (dense_rate(&pricing.tflops, spec, dense->type, err))
+    cost->is_measured = set_times(&pricing, times);
+    if (!cost->is_measured &&
+        dense_rate(&pricing.tflops, spec, dense->type, err))
         return -1;
     cost->forward_ms = forward_ms(&pricing);
     cost->backward_ms = backward_ms(&pricing, ready_ms);
     cost->update_ms = update_ms(&pricing, problem);
     price_reduce(cost, oracle, ready_ms);
-    cost->error_frac = DENSE_ERROR_FRAC;
+    cost->error_frac = cost->is_measured ? times->error_frac : DENSE_ERROR_FRAC;
     oracle->step.dense_ms += dense_cost_ms(cost);
     oracle->step.dense_reduce_ms = cost->reduce_ms;
     oracle->base.dense = cost;

@@ -4,12 +4,15 @@
 
 #include "core/dense.h"
 #include "costmodel/formulas/gpu_spec.h"
+#include "costmodel/formulas/product_times.h"
 
 /*
  * Price of the dense part of a model on one GPU, which trains its copy on its
  * share of the batch.
  *
- * A matrix product takes two launches, and then the longer of
+ * If products were measured on the device, matrix products have their times, or
+ * times that follow from them (costmodel/formulas/product_times.h). Otherwise a
+ * matrix product takes two launches, and then the longer of
  *
  *     its operations / (rate of its type x efficiency by shape)
  *     its bytes / memory bandwidth
@@ -40,12 +43,15 @@ int dense_rate(double *tflops, const struct gpu_spec *spec,
 
 /* Prices the dense part of the oracle's problem, if it has one, and adds it to
  * the oracle's step. Times that the user gave (dense_ms of struct job) take the
- * place of the price. Fails like dense_rate. */
+ * place of the price. `times` are the measured products of the GPU; NULL or
+ * products of other types only: none. Without them, fails like dense_rate. */
 int dense_cost_add(struct comm_oracle *oracle, const struct gpu_spec *spec,
+                   const struct product_times *times,
                    struct err *err) MUST_CHECK;
 
-/* Error of the price of the dense part, as frac of struct cost_error: nine in
- * ten published products are within this error (dense_cost.c). */
+/* Error of the price of a dense part without measured products, as frac of
+ * struct cost_error: nine in ten published products are within this error
+ * (dense_cost.c). */
 #define DENSE_ERROR_FRAC 0.33
 
 #endif

@@ -6,6 +6,7 @@
 #include "costmodel/formulas/estimate.h"
 #include "costmodel/formulas/interval.h"
 #include "costmodel/formulas/mlp.h"
+#include "costmodel/formulas/product_times.h"
 
 /*
  * A trained cost model: the setting and environments of its measurements, its
@@ -117,6 +118,9 @@ struct model {
     struct interval_list intervals;
     bool has_comm;
     struct comm_curves comm;
+    /* Measured matrix products, by which dense parts are priced; may be
+     * empty. */
+    struct product_times products;
     double floor_gbps; /* bandwidth that no step exceeds; 0: unknown */
     uint64_t hash;     /* hash of the file; 0 before it is written */
 };

@@ -35,7 +35,9 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
     const size_t n_padded = (sizeof(struct prefix) + n_text + ALIGNMENT - 1) /
                             ALIGNMENT * ALIGNMENT;
     const size_t n_hashed = n_padded + n_params * sizeof(float);
-    struct prefix prefix = {.version = MODEL_VERSION,
+    struct prefix prefix = {.version = model->products.n
+                                           ? MODEL_VERSION
+                                           : MODEL_VERSION_WITHOUT_PRODUCTS,
                             .n_header = (uint32_t)(n_padded - sizeof(prefix)),
                             .n_params = n_params};
 

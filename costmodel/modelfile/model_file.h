@@ -10,7 +10,7 @@
  *
  *     offset    bytes
  *          0        8   89 4E 53 48 41 52 44 0A ("\x89NSHARD\n")
- *          8        4   format version, 4
+ *          8        4   format version, 5; 4 without matrix products
  *         12        4   H, length of the header
  *         16        8   N, number of weights
  *         24        H   header: one JSON object, padded with blanks so that
@@ -26,13 +26,17 @@
  * - the shape of the net, if there is one,
  * - how the model was trained, and its errors on held-out samples,
  * - its prediction intervals for each class of device,
- * - the communication curves, and the physical floor.
+ * - the communication curves, the measured matrix products, and the physical
+ *   floor.
  *
  * A file of version 1 has one setting and no estimate. A file of version 2 has
- * a net and no roofline. A file of version 3 has no monotone net.
+ * a net and no roofline. A file of version 3 has no monotone net. A file of
+ * version 4 has no matrix products; such models are still written in version 4,
+ * which older programs read.
  */
 
-#define MODEL_VERSION 4
+#define MODEL_VERSION 5
+#define MODEL_VERSION_WITHOUT_PRODUCTS 4
 #define MODEL_OLDEST_VERSION 1
 #define MODEL_MAX_HEADER (1u << 20)
 /* Writes the bytes of the whole file, in the arena, and sets model->hash. Equal

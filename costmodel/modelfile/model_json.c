@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/modelfile/model_json.h"
 
+#include "costmodel/modelfile/products_json.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -275,6 +277,9 @@ json_t *model_to_json(const struct model *model)
                  error_fields);
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
+    if (model->products.n)
+        json_object_set_new(root, "products",
+                            products_to_json(&model->products));
     place_set_fields(root, model, model_fields + 1, 1);
     return root;
 }
@@ -549,5 +554,8 @@ int model_from_json(struct model *model, const json_t *json, const char *where,
          read_list(&model->choice, &root, "choice", 1, N_MODEL_KINDS,
                    read_errors, err)))
         return -1;
-    return read_comm(model, &root, err);
+    return read_comm(model, &root, err) ||
+                   products_from_json(&model->products, &root, arena, err)
+               ? -1
+               : 0;
 }

@@ -48,6 +48,18 @@ void model_print_comm(const struct model *model, const char *unknown,
         buf_printf(out, "communication   not measured%s\n", unknown);
 }
 
+void model_print_products(const struct model *model, struct buf *out)
+{
+    const struct product_times *products = &model->products;
+
+    if (products->n)
+        buf_printf(out,
+                   "products        %zu measured, others predicted to %.1f %% "
+                   "in the median, %.1f %% in nine of ten\n",
+                   products->n, 100 * products->median_error_frac,
+                   100 * products->error_frac);
+}
+
 void model_print_file(const struct model *model, const char *path,
                       struct buf *out)
 {
@@ -180,6 +192,7 @@ void model_print(const struct model *model, const char *path,
     print_net(model, out);
     print_estimate(&model->estimate, out);
     model_print_comm(model, "", arena, out);
+    model_print_products(model, out);
     if (model->floor_gbps > 0)
         buf_printf(out,
                    "floor           bytes of a step / %.1f GB/s, the highest "

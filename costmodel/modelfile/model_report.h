@@ -25,6 +25,9 @@ void model_print_kind(const struct model *model, struct arena *arena,
  * measured", followed by `unknown`, the rest of the sentence. */
 void model_print_comm(const struct model *model, const char *unknown,
                       struct arena *arena, struct buf *out);
+/* Prints the number of measured matrix products and their errors, if the model
+ * has any. */
+void model_print_products(const struct model *model, struct buf *out);
 /* Prints the path of a model file and its hash, without the end of the line. */
 void model_print_file(const struct model *model, const char *path,
                       struct buf *out);

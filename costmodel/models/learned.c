@@ -562,7 +562,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
     learned->priced.base.cost.lookup_error =
         error_of(model, &learned->priced.base, arena);
     comm_oracle_init(&learned->priced, &ops);
-    if (dense_cost_add(&learned->priced, learned->spec, err))
+    if (dense_cost_add(&learned->priced, learned->spec,
+                       learned->is_elsewhere ? NULL : &model->products, err))
         return -1;
     *out = &learned->priced.base;
     return 0;

@@ -111,7 +111,7 @@ int roofline_add_dense(struct oracle *oracle, struct err *err)
 {
     struct roofline *roofline = (void *)oracle;
 
-    return dense_cost_add(&roofline->priced, roofline->spec, err);
+    return dense_cost_add(&roofline->priced, roofline->spec, NULL, err);
 }
 
 int oracle_roofline_open(struct oracle **out, const char *gpu,

@@ -3,12 +3,27 @@
 
 #include <time.h>
 
-double clock_ms(void)
+static double read_ms(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+double clock_ms(void)
+{
+    return read_ms(CLOCK_MONOTONIC);
+}
+
+double clock_thread_ms(void)
+{
+    return read_ms(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double clock_process_ms(void)
+{
+    return read_ms(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 const char *clock_utc(char buf[CLOCK_TEXT_MAX])

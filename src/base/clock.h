@@ -8,6 +8,10 @@ EXTERN_C_BEGIN
 
 /* Returns the time of CLOCK_MONOTONIC in milliseconds. */
 double clock_ms(void);
+/* Return the processor time of the calling thread, and that of all threads of
+ * the process, in milliseconds. */
+double clock_thread_ms(void);
+double clock_process_ms(void);
 
 /* Writes the current time as "2026-11-21T04:05:06Z" and returns buf. */
 #define CLOCK_TEXT_MAX 24

@@ -32,6 +32,12 @@ static void print_text(const struct training *trained, double seconds)
             training->epochs, seconds, training->best_epoch, training->seed);
     model_print_comm(model, " ('neuroshard bench --alltoall')", cli->arena,
                      out);
+    model_print_products(model, out);
+    if (trained->n_products_left_out)
+        cli_printf(
+            "                %zu products of a disturbed device are left "
+            "out ('--disturbed')\n",
+            trained->n_products_left_out);
     evaluation_print(&trained->evaluation, out);
     model_print_file(model, cli_shown(cli, "output"), out);
     cli_printf("\n");

@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "costmodel/learning/comm_fit.h"
+#include "costmodel/learning/product_fit.h"
 #include "costmodel/modelfile/model_file.h"
 #include "device/gemm.h"
 #include "io/store_rows.h"
@@ -172,7 +173,9 @@ int training_load(struct training *training, enum store_mode mode,
                       &training->n, arena, err) ||
         store_comm_samples(*store, device, STORE_DEVICE,
                            &training->comm_samples, &training->n_comm, arena,
-                           err))
+                           err) ||
+        store_products(*store, device, &training->products,
+                       &training->n_products, arena, err))
         return -1;
     /* Texts of dates sort in the order of the dates. */
     for (size_t i = 0; i < training->n; i++) {
@@ -267,6 +270,9 @@ int training_run(struct training *training, struct err *err)
     evaluation_store(model, &training->evaluation);
     model->has_comm = comm_fit_samples(&model->comm, training->comm_samples,
                                        training->n_comm, cli->arena);
+    training->n_products_left_out =
+        product_fit(&model->products, training->products, training->n_products,
+                    cli_given(cli, "disturbed"), cli->arena);
     return 0;
 }
 

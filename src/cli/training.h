@@ -29,6 +29,10 @@ struct training {
     /* [n_comm] samples of exchanges of the device */
     struct comm_sample *comm_samples;
     size_t n_comm;
+    /* [n_products] measured matrix products of the device, and how many of them
+     * were left out because the device was disturbed */
+    struct product_sample *products;
+    size_t n_products, n_products_left_out;
     struct model model; /* the model that is trained or evaluated */
     struct evaluation evaluation;
 };

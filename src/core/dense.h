@@ -170,6 +170,9 @@ struct dense_cost {
     double exposed_ms;
     /* error of the whole, like frac of struct cost_error; 0: unknown */
     double error_frac;
+    /* true: matrix products have the times that were measured on the device;
+     * false: those of its figures */
+    bool is_measured;
 };
 /* Returns the time that the dense part adds to a step. */
 static inline double dense_cost_ms(const struct dense_cost *cost)

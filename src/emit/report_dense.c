@@ -22,6 +22,8 @@ static void print_cost(const struct plan *plan, struct buf *out)
     buf_printf(out, "%.3f ms of the step", dense_cost_ms(cost));
     if (cost->error_frac > 0)
         buf_printf(out, " +-%.0f %%", 100 * cost->error_frac);
+    if (cost->is_measured)
+        buf_printf(out, ", by measured matrix products");
     buf_printf(out, "\n        %.3f forward, %.3f backward, %.3f update",
                cost->forward_ms, cost->backward_ms, cost->update_ms);
     if (cost->reduce_ms > 0)

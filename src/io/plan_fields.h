@@ -106,6 +106,7 @@ static const struct place_field dense_cost_fields[] = {
     {"reduce_ms", DENSE_COST(reduce_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
     {"exposed_ms", DENSE_COST(exposed_ms), true, 0, JOB_MAX_DENSE_MS, NULL},
     {"error_frac", DENSE_COST(error_frac), false, 0, 1e6, NULL},
+    {"is_measured", DENSE_COST(is_measured), false, 0, 0, NULL},
 };
 
 /* Memory of the dense part. It is written for other programs, and not read. */

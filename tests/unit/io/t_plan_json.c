@@ -1054,10 +1054,13 @@ static void test_dense(void)
     if (dense_read(&plan.problem.job.dense, "dcnv2;dtype:bf16", 16,
                    plan.problem.tables, plan.problem.n_tables, &arena, &err))
         ok(0, "%s", err.msg);
-    plan.dense = (struct dense_cost){1.5, 3, 0.25, 2, 0x1.1p-3, 0.5};
+    plan.dense = (struct dense_cost){1.5, 3, 0.25, 2, 0x1.1p-3, 0.5, true};
     if (!ok(!read_text(&again, plan_to_json(&plan, &arena), &err), "with one"))
         printf("# %s\n", err.msg);
-    ok(!memcmp(&again.dense, &plan.dense, sizeof(plan.dense)),
+    ok(again.dense.forward_ms == 1.5 && again.dense.backward_ms == 3 &&
+           again.dense.update_ms == 0.25 && again.dense.reduce_ms == 2 &&
+           again.dense.exposed_ms == 0x1.1p-3 &&
+           again.dense.error_frac == 0.5 && again.dense.is_measured,
        "its predicted times come back");
     ok(again.problem.job.dense &&
            again.problem.job.dense->type == DENSE_TYPE_BF16 &&

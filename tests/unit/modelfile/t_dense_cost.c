@@ -42,9 +42,11 @@ static void compute(const struct oracle *oracle, const double *sums, size_t n,
     (void)sums;
 }
 
-/* Prices the dense part of a problem; returns the result of dense_cost_add. */
-static int price(struct comm_oracle *oracle, const struct problem *problem,
-                 const char *gpu)
+/* Prices the dense part of a problem by measured products; returns the result
+ * of dense_cost_add. */
+static int price_by(const struct product_times *times,
+                    struct comm_oracle *oracle, const struct problem *problem,
+                    const char *gpu)
 {
     static const struct oracle_ops ops = {.compute = compute};
     const struct gpu_spec *spec = shipped_gpu(gpu, &arena);
@@ -54,7 +56,13 @@ static int price(struct comm_oracle *oracle, const struct problem *problem,
         .comm = gpu_spec_comm(spec, &problem->cluster)};
     comm_oracle_init(oracle, &ops);
     err = (struct err){0};
-    return dense_cost_add(oracle, spec, &err);
+    return dense_cost_add(oracle, spec, times, &err);
+}
+
+static int price(struct comm_oracle *oracle, const struct problem *problem,
+                 const char *gpu)
+{
+    return price_by(NULL, oracle, problem, gpu);
 }
 
 static struct dense_cost cost_of(const char *dense, const char *gpu,
@@ -140,6 +148,76 @@ static void test_step(void)
        "a T4 has no bf16");
 }
 
+/* Fills times[] with the products of the problem's dense part, 1 ms each. */
+static struct product_times measured(const struct problem *problem)
+{
+    struct product_times times = {
+        .items = ARENA_NEW(&arena, struct product_time, DENSE_MAX_SHAPES),
+        .error_frac = 0.125};
+    struct product *products =
+        ARENA_NEW(&arena, struct product, DENSE_MAX_SHAPES);
+    const size_t n =
+        dense_products(products, problem->job.dense, (uint32_t)problem->batch);
+
+    for (size_t i = 0; i < n; i++)
+        times.items[times.n++] = (struct product_time){products[i], 1};
+    return times;
+}
+
+/* Measured products take the place of the figures. */
+static void test_measured(void)
+{
+    struct comm_oracle oracle, figured;
+    struct product_times times;
+    struct problem problem;
+
+    make_problem(&problem, 1, 4096,
+                 "bottom:13-512-128;interaction:cat;top:1024-1;kernels:fused");
+    times = measured(&problem);
+    ok(!price(&figured, &problem, "h100") && !figured.dense.is_measured,
+       "by the figures");
+    ok(!price_by(&times, &oracle, &problem, "h100") &&
+           oracle.dense.is_measured && oracle.dense.error_frac == 0.125,
+       "by measured products, with their error");
+    /* 4 layers, of which the first has no gradient of its input, and the copies
+     * of the interaction */
+    ok(oracle.dense.forward_ms > 4 && oracle.dense.forward_ms < 4.1 &&
+           oracle.dense.backward_ms > 7 && oracle.dense.backward_ms < 7.1,
+       "forward %.3f, backward %.3f", oracle.dense.forward_ms,
+       oracle.dense.backward_ms);
+    times.n = 3;
+    ok(!price_by(&times, &oracle, &problem, "h100") &&
+           !oracle.dense.is_measured &&
+           oracle.dense.forward_ms == figured.dense.forward_ms,
+       "too few of them do not count");
+    make_problem(&problem, 1, 4096, "dlrm;dtype:bf16");
+    times = measured(&problem);
+    ok(!price_by(&times, &oracle, &problem, "t4") && oracle.dense.is_measured,
+       "a GPU of unknown rate has a price if it was measured");
+}
+
+/* The products of all pairs of vectors, whose batches were measured. */
+static void test_measured_pairs(void)
+{
+    struct comm_oracle with, without;
+    struct product_times times;
+    struct problem problem;
+
+    make_problem(&problem, 1, 4096, "dlrm");
+    times = measured(&problem);
+    ok(!price_by(&times, &without, &problem, "h100"), "too few batches");
+    for (uint32_t i = 1; i < PRODUCT_TIMES_LEAST; i++)
+        for (int form = PRODUCT_NN; form <= PRODUCT_NT; form++)
+            times.items[times.n++] = (struct product_time){
+                {DENSE_TYPE_FP32, (enum product_form)form, 8, 8, 8, 1 + i}, 1};
+    ok(!price_by(&times, &with, &problem, "h100"), "enough batches");
+    ok(with.dense.forward_ms > without.dense.forward_ms + 0.8 &&
+           with.dense.forward_ms < without.dense.forward_ms + 1 &&
+           with.dense.backward_ms > without.dense.backward_ms + 1.6 &&
+           with.dense.backward_ms < without.dense.backward_ms + 2,
+       "one in the forward, two in the backward, less their bytes");
+}
+
 /* NCCL issues 1244 and 1469: 46 us for small messages among 2 x 8 H20, and a
  * bus bandwidth of 150 GB/s for 64 MiB among 16 x 8 H100. */
 static void test_published_all_reduces(void)
@@ -215,6 +293,8 @@ int main(void)
     test_products();
     test_rates();
     test_step();
+    test_measured();
+    test_measured_pairs();
     test_published_all_reduces();
     test_relations();
     arena_release(&arena);

@@ -14,6 +14,12 @@
 #include "tests/hostile.h"
 #include "tests/tap.h"
 
+static struct product_time product_list[] = {
+    {{DENSE_TYPE_FP32, PRODUCT_NT, 64, 32, 13, 1}, 0.25},
+    {{DENSE_TYPE_FP32, PRODUCT_TN, 32, 13, 64, 1}, 0.125},
+    {{DENSE_TYPE_FP32, PRODUCT_NT, 27, 27, 128, 4294967295}, 1e9},
+};
+
 static void small_model(struct model *model, struct arena *arena)
 {
     static const struct mlp_shape shape = {3, 4, 2, 3, 2, false};
@@ -62,6 +68,7 @@ static void small_model(struct model *model, struct arena *arena)
                              .us = {12.5, 100.0 / 3}}},
                  .n_curves = 1,
                  .source = "measured"},
+        .products = {product_list, 3, 0.0625, 0.125},
         .floor_gbps = 55.5,
     };
     feature_set_add(&model->features, "log2_dim");
@@ -141,6 +148,20 @@ static void test_round_trip(void)
     model_to_bytes(&again, &second, &second_len, &arena);
     ok(second_len == len && !memcmp(second, data, len),
        "written again it is the same file");
+    ok(again.products.n == 3 && again.products.median_error_frac == 0.0625 &&
+           again.products.error_frac == 0.125,
+       "matrix products with their errors");
+    /* those of one type and form are together */
+    ok(product_is_same(&again.products.items[1].product,
+                       &product_list[2].product) &&
+           again.products.items[1].ms == 1e9 &&
+           again.products.items[2].ms == 0.125,
+       "and their times");
+    model.products.n = 0;
+    model_to_bytes(&model, &data, &len, &arena);
+    ok(!model_parse(&again, data, len, "m", &arena, &err) &&
+           !again.products.n && again.format == 4,
+       "without them the file is one of version 4");
     model.has_comm = false;
     model_to_bytes(&model, &data, &len, &arena);
     ok(!model_parse(&again, data, len, "m", &arena, &err) && !again.has_comm,
@@ -275,6 +296,17 @@ static void test_broken_headers(void)
         const char *from, *to, *want;
     } cases[] = {
         {"{", "[", "not valid JSON"},
+        {"\"nt\"", "\"tt\"",
+         "products.groups[0].form must be one of nn, nt, tn"},
+        {"64,\n            32", "64,\n            0",
+         "times[0][1] is 0, not in 1 to 4294967295"},
+        {"64,\n            32", "64,\n            1.5",
+         "times[0] has 1.5, not a whole number"},
+        {"64,\n            32,", "64,",
+         "times[0] is not a list [M, N, K, BATCH, MS]"},
+        {"4294967295,", "0.5,", "times[1][3] is 0.5, not in 1"},
+        {"\"median_error_frac\": 0.0625", "\"median_error_frac\": -1",
+         "products.median_error_frac is -1, not in 0"},
         {"\"compute\"", "\"comm\"", "kind must be one of compute"},
         {"\"basis\"", "\"basic\"", "basis is missing"},
         {"\"measured\"", "\"guessed\"",
@@ -383,7 +415,8 @@ static void test_version_1(void)
     model_to_bytes(&model, &data, &len, &arena);
     ok(!model_parse(&again, data, len, "m", &arena, &err),
        "written again, in this version's format%s", err.msg);
-    is_i64(again.format, MODEL_VERSION, "the file states this version");
+    is_i64(again.format, MODEL_VERSION_WITHOUT_PRODUCTS,
+           "the file states this version");
     ok(!memcmp(again.mlp.params, model.mlp.params,
                model.mlp.n_params * sizeof(float)),
        "with the same weights");
@@ -476,7 +509,7 @@ static void test_broken_frames(void)
     refuses(copy, 20, "truncated to 20 bytes", &arena);
     copy[8] = MODEL_VERSION + 1;
     refuses(copy, len,
-            "was written in model format 5, this program reads 1 to 4", &arena);
+            "was written in model format 6, this program reads 1 to 5", &arena);
     memcpy(copy, data, len);
     memset(copy + 16, 0xff, 8);
     refuses(copy, len, "impossible sizes", &arena);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_FORMULAS_PRODUCT_TIMES_H
+#define NEUROSHARD_COSTMODEL_FORMULAS_PRODUCT_TIMES_H
+
+#include "core/product.h"
+
+/*
+ * Measured times of matrix products on one device, and the times of other
+ * products that follow from them.
+ *
+ * A product is compared with measured products of its type and form; batches
+ * of several products and single products are kept apart. A crude law comes
+ * first:
+ *
+ *     law = latency + work / rate
+ *
+ * work is the number of multiplications, with rows and columns rounded up to
+ * multiples of 8, and a term for each element of the three matrices. latency is
+ * the shortest measured time and rate the highest measured work / time. Then
+ * the logarithm of time / law is fitted by a linear function of the logarithms
+ * of m, n, k and n_batch, by weighted least squares. The weight of a measured
+ * product falls with its distance in these logarithms, so the fit is a local
+ * one (LOESS; Cleveland, 1979). A measured product has its measured time.
+ */
+
+#define PRODUCT_TIMES_MAX 8192
+
+struct product_time {
+    struct product product;
+    double ms; /* > 0 */
+};
+
+struct product_times {
+    struct product_time *items; /* [n] */
+    size_t n;
+    /* Errors of the products, each predicted from those of other shapes: the
+     * median, and the error that nine in ten do not exceed (like frac of struct
+     * cost_error). */
+    double median_error_frac, error_frac;
+};
+
+/* Least number of measured products of a type and form from which others are
+ * predicted. */
+#define PRODUCT_TIMES_LEAST 3
+/* Returns true if times of products of this type follow from the measured ones:
+ * there are at least PRODUCT_TIMES_LEAST single products of each form. fp16
+ * products have the times of bf16. */
+bool product_times_have(const struct product_times *times,
+                        enum dense_type type);
+/* Returns the same for batches of products in the forms nt and nn. */
+bool product_times_have_batches(const struct product_times *times,
+                                enum dense_type type);
+
+/* Returns the time of a product in ms, or NAN if there is no measured product
+ * of its type and form. */
+double product_times_ms(const struct product_times *times,
+                        const struct product *product);
+/* Predicts measured product `idx` from the others. */
+double product_times_without(const struct product_times *times, size_t idx);
+
+#endif
