@@ -293,11 +293,15 @@ static int check_step(struct train_state *run, unsigned step, struct err *err)
 
 static int run_steps(struct train_state *run, struct err *err)
 {
-    for (unsigned step = 0; step < run->options->n_steps; step++) {
+    const struct exec_train_options *options = run->options;
+
+    for (unsigned step = 0; step < options->n_steps; step++) {
         if (train_step_run(run, step, err) || find_loss(run, step, err) ||
-            (run->reference && check_step(run, step, err)))
+            (run->reference && check_step(run, step, err)) ||
+            (options->observe &&
+             options->observe(options->observe_ctx, run, step, err)))
             return -1;
-        progress_update(run->options->progress, step + 1);
+        progress_update(options->progress, step + 1);
     }
     return 0;
 }

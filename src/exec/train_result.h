@@ -25,6 +25,14 @@ extern const char *const train_phase_names[N_TRAIN_PHASES];
 /* Returns true for the phases in which ranks wait for each other. */
 bool train_is_exchange(enum train_phase phase);
 
+struct train_state; /* exec/train_step.h */
+
+/* Function that is called after each step, in the order of steps. It may read
+ * the state of the training, for example to download weights. A failure ends
+ * the training. */
+typedef int train_observe_fn(void *ctx, const struct train_state *run,
+                             unsigned step, struct err *err);
+
 struct exec_train_options {
     unsigned n_steps;
     enum pipeline pipeline; /* none or sdd */
@@ -35,6 +43,8 @@ struct exec_train_options {
     uint64_t memory_bytes;     /* bytes of device memory to use; 0: all free */
     bool check;                /* true to compare with the reference */
     struct progress *progress; /* counts steps; may be NULL */
+    train_observe_fn *observe; /* may be NULL */
+    void *observe_ctx;         /* first argument of `observe` */
 };
 
 /* Number of steps at the beginning that are not timed, if there are more. */
