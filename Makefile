@@ -269,6 +269,8 @@ PROP_TESTS  = $(sort $(wildcard tests/prop/t_*.c))
 FUZZ_TESTS  = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
 programs    = $(patsubst %.c,$(O)/%,$(1))
+# Program that writes a training to files, for tests in PyTorch.
+DUMP        = tests/torchrec/training_dump
 # Tests of what the default effort finds. They take as long in any size, so
 # they belong to test-long, of which .ci/run runs them too. Other tests run the
 # same code with less effort.
@@ -308,8 +310,8 @@ endef
 $(foreach t,$(UNIT_TESTS:.c=),$(eval $(call TEST_RULE,$(t),$(call \
     upto,$(call room_of,$(t))))))
 # All other tests are linked with everything but the command line.
-$(foreach t,$(PROP_TESTS:.c=) $(BENCHES:.c=) $(FUZZ_TESTS:.c=),$(eval $(call \
-    TEST_RULE,$(t),explain $(SIBLINGS) device core base)))
+$(foreach t,$(PROP_TESTS:.c=) $(BENCHES:.c=) $(FUZZ_TESTS:.c=) $(DUMP),$(eval \
+    $(call TEST_RULE,$(t),explain $(SIBLINGS) device core base)))
 
 ifeq ($(CONFIG),fuzz)
 $(call programs,$(FUZZ_TESTS)): private LDFLAGS += -fsanitize=fuzzer
@@ -441,11 +443,12 @@ mutants:
 	@tests/mutants/run --seed '$(SEED)' -n '$(MUTANTS)' \
 	    $(if $(RESUME),--resume)
 
-# Checks emitted plans in TorchRec itself, which the first run installs below
-# build/.
+# Checks emitted plans in TorchRec itself, and trainings in PyTorch. The first
+# run installs both below build/.
 .PHONY: test-torchrec
-test-torchrec: $(O)/neuroshard
+test-torchrec: $(O)/neuroshard $(O)/$(DUMP)
 	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' \
+	    TRAINING_DUMP='$(abspath $(O)/$(DUMP))' \
 	    NEUROSHARD_DATA='$(CURDIR)/data' $(PYTHON_ENV) \
 	    prove -v -e tests/torchrec/python tests/torchrec/t_*.py
 
@@ -571,7 +574,8 @@ SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
     tests/bench/*.py tests/wire/*.py tests/check/*.py) \
-    $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
+    $(addprefix tests/torchrec/,t_dlrm.py t_examples.py t_training.py \
+    unsharded.py))
 CHECKS = format layers includes modules sizes headers plain words commits pages \
     names shell python tidy kernels
 
@@ -763,8 +767,9 @@ make [TARGET] [SWITCH=VALUE]...
   all        ./neuroshard (what `make` alone does)
   demo       install what is needed, build, plan the MLPerf DLRM tables
   test       install what is needed, build, run all tests
-  test-torchrec  emitted plans in TorchRec on the CPU, installed by pip in
-             TORCHREC_VENV=build/torchrec; skipped where it cannot be had;
+  test-torchrec  emitted plans in TorchRec and trainings in PyTorch, on the CPU;
+             installed by pip in TORCHREC_VENV=build/torchrec; skipped where it
+             cannot be had;
              DLRM_DIR: where facebookresearch/dlrm has dlrm_main.py
   test-report  pages of `report` in headless Chromium, installed like the rest;
              skipped where it cannot be had; SHOTS=DIR keeps pictures
