@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/sequences.h"
 
+#include "device/interference_probe.h"
+#include "exec/exec.h"
 #include "exec/first_uses.h"
 #include "exec/input.h"
 #include "exec/placement_load.h"
@@ -9,6 +11,7 @@
 #include "exec/verify_sequences.h"
 #include "exec/verify_weights.h"
 #include "exec_fixture.h"
+#include "sink.h"
 #include "tests/tap.h"
 
 /*
@@ -295,6 +298,100 @@ static void test_input(enum dedup dedup)
     stage_close(&stage);
 }
 
+/* A sequence has as many vectors as lookups where they are made and where they
+ * arrive, and the comparison copies those of one receiver. */
+static void test_need(void)
+{
+    const double n = 40 * BATCH, vector_bytes = 64 * sizeof(float);
+    struct placement placement;
+    struct fixture fixture;
+    struct placement_need need;
+    struct err err = {0};
+    double input, work;
+    unsigned n_sets;
+
+    fixture_init(&fixture, 2, BATCH);
+    add_table(&fixture, "long", 1000, 64, 40)->output = OUTPUT_SEQUENCE;
+    add_whole(&fixture, 0);
+    plan_derive_kinds(&fixture.plan);
+    if (placement_init(&placement, &fixture.plan, fixture.comm, 1, 3,
+                       &fixture.arena, &err))
+        fixture_bail(&err);
+    sequences_count(&placement, &fixture.arena);
+    is_near(placement_lookups(&placement, placement.pieces), n, 0,
+            "lookups are counted");
+    placement_need(&need, &placement);
+    n_sets = rank_work_n_cold_sets(&placement, 0);
+    input = 4 * (PROBLEM_ID_BYTES * n + 8 * BATCH);
+    work = n_sets * (8 + 4) * n + n * (16 + vector_bytes / LOOKUP_RUN_PART);
+    is_near(need.batch_bytes - (double)INTERFERENCE_PROBE_BYTES,
+            2 * n * vector_bytes + fmax(input, work) + 28 * n + 8 * BATCH +
+                n / 2 * vector_bytes,
+            1, "memory of vectors, lookups and the comparison");
+    placement_release(&placement);
+    fixture_release(&fixture);
+}
+
+/* Counts the samples and the exchanges that a run stores. */
+struct stored {
+    unsigned n_samples, n_exchanges;
+};
+
+static int count_sample(void *ctx, const struct sample_setting *setting,
+                        const struct sample *sample, struct err *err)
+{
+    (void)setting, (void)sample, (void)err;
+    ((struct stored *)ctx)->n_samples++;
+    return 0;
+}
+
+static int count_exchange(void *ctx, const struct sample_setting *setting,
+                          const struct comm_sample *sample, struct err *err)
+{
+    (void)setting, (void)sample, (void)err;
+    ((struct stored *)ctx)->n_exchanges++;
+    return 0;
+}
+
+/* Samples describe pooled lookups, so ranks with sequences store none. */
+static void test_samples(void)
+{
+    struct stored stored = {0};
+    struct sample_sink sink = {.ctx = &stored,
+                               .put = count_sample,
+                               .put_comm = count_exchange,
+                               .has = has_none};
+    struct exec_options options;
+    struct exec_result result;
+    struct fixture fixture;
+    struct err err = {0};
+
+    fixture_init(&fixture, 2, BATCH);
+    add_table(&fixture, "long", 100, 16, 9)->output = OUTPUT_SEQUENCE;
+    add_whole(&fixture, 0);
+    add_table(&fixture, "pooled", 100, 16, 9);
+    add_whole(&fixture, 1);
+    plan_derive_kinds(&fixture.plan);
+    exec_options_init(&options);
+    options.n_iterations = 1;
+    options.wait_for_quiet = false;
+    options.sink = &sink;
+    for (unsigned has_sequence = 2; has_sequence-- > 0;) {
+        fixture.tables[0].output =
+            has_sequence ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
+        stored = (struct stored){0};
+        ok(!exec_run(&result, &fixture.plan, fixture.world, fixture.device,
+                     &options, &fixture.arena, &err) &&
+               !result.failure,
+           "a run that stores samples: %s", err.msg);
+        ok(stored.n_samples == 2 - has_sequence &&
+               stored.n_exchanges == 1 - has_sequence,
+           "... of %u ranks and %u exchanges", stored.n_samples,
+           stored.n_exchanges);
+    }
+    fixture_release(&fixture);
+}
+
 static void test_first_uses(void)
 {
     static const uint32_t rows[] = {7, 3, 7, 0, UINT32_MAX, 3, UINT32_MAX};
@@ -316,6 +413,8 @@ static void test_first_uses(void)
 int main(void)
 {
     test_first_uses();
+    test_need();
+    test_samples();
     for (unsigned dedup = DEDUP_NONE; dedup <= DEDUP_IDS; dedup++) {
         test_counts(dedup);
         test_input(dedup);
