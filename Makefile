@@ -350,13 +350,14 @@ $(FAKES):
 	@mkdir -p $(@D)
 	@echo "  LD   $@"
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F)
-$(O)/tests/unit/device/t_gemm $(O)/tests/unit/device/t_comm_nccl $(O)/tests/unit/device/t_cublas: | $(FAKES)
+$(O)/tests/unit/device/t_gemm $(O)/tests/unit/device/t_comm_nccl $(O)/tests/unit/device/t_cublas \
+    $(O)/tests/prop/t_execute_training: | $(FAKES)
 # t_cublas compares our constants with the header of an installed toolkit.
 $(O)/tests/unit/device/t_cublas.o: private CPPFLAGS_ALL += \
     $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 # The stand-ins use the emulator's CUDA runtime, which these programs export.
 $(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside \
-    $(O)/tests/unit/device/t_gemm: \
+    $(O)/tests/unit/device/t_gemm $(O)/tests/prop/t_execute_training: \
     private LDFLAGS += -rdynamic)
 
 # The only file that needs GNU's RTLD_NEXT.

@@ -34,8 +34,9 @@ EXTERN_C_BEGIN
  *     LOSS            out = binary cross entropy of the logit a and the label b
  *     LOSS_GRADIENT   out = scale x (sigmoid(a) - b)
  *     SGD             out -= scale x a; a is the gradient
- *     ADAGRAD         state[0] += a a; out -= scale x a / (sqrt(state[0]) +
- * eps) ADAM            Adam's rule, with the moments in state[0] and state[1].
+ *     ADAGRAD         state[0] += a a
+ *                     out -= scale x a / (sqrt(state[0]) + eps)
+ *     ADAM            Adam's rule, with the moments in state[0] and state[1].
  *                     `scale` is the learning rate divided by 1 - beta1^t, and
  *                     `root` is the square root of 1 - beta2^t, in step t >= 1.
  *

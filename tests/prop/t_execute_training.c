@@ -14,6 +14,7 @@
  * no bit of the weights. */
 
 #define N_STEPS 10
+#define N_GPU_CASES 9 /* cases that a GPU, if there is one, trains, too */
 #define BATCH 61
 
 /* One training: a model, a plan and the way in which it runs. */
@@ -106,7 +107,7 @@ static const char *draw_spec(const struct training_case *own,
 
 /* Trains in this process of the world, and process 0 stores what it found. */
 static int train_case(struct found *found, const struct training_case *own,
-                      enum pipeline pipeline, unsigned n_threads,
+                      enum pipeline pipeline, enum device_kind kind,
                       struct world *world, struct err *err)
 {
     struct train_result result;
@@ -124,7 +125,7 @@ static int train_case(struct found *found, const struct training_case *own,
     draw_plan(&fixture, own);
     rc = dense_read(&options.dense, spec, strlen(spec), fixture.tables,
                     fixture.plan.problem.n_tables, &fixture.arena, err) ||
-         device_open(&fixture.device, DEVICE_CPU, 0, n_threads, err) ||
+         device_open(&fixture.device, kind, 0, 1, err) ||
          exec_train(&result, &fixture.plan, world, fixture.device, &options,
                     &fixture.arena, err);
     if (!rc && !world->rank) {
@@ -162,7 +163,7 @@ static struct found *train_in_many(const struct training_case *own,
     fflush(stdout);
     rc = world_fork(&world, own->n_ranks, &err);
     if (!rc && world) {
-        rc = train_case(found, own, pipeline, 1, world, &err);
+        rc = train_case(found, own, pipeline, DEVICE_CPU, world, &err);
         if (rc)
             fprintf(stderr, "%s\n", err.msg);
         world_close(world);
@@ -175,14 +176,14 @@ static struct found *train_in_many(const struct training_case *own,
 
 /* Trains with one process. */
 static struct found *train_in_one(const struct training_case *own,
-                                  enum pipeline pipeline)
+                                  enum pipeline pipeline, enum device_kind kind)
 {
     struct found *found = share();
     struct world *world = NULL;
     struct err err = {0};
 
     if (world_open(&world, &err) ||
-        train_case(found, own, pipeline, 1, world, &err))
+        train_case(found, own, pipeline, kind, world, &err))
         printf("# %s\n", err.msg);
     world_close(world);
     return found;
@@ -220,31 +221,39 @@ static void make_cases(uint64_t n_seeds)
         }
 }
 
+/* Checks that a training agrees with the reference. */
+static void check_errors(const struct training_case *own,
+                         const struct found *found, const char *where)
+{
+    const bool is_free = own->dense_optimizer == OPTIMIZER_SGD &&
+                         own->optimizer == OPTIMIZER_SGD;
+    const double *errors = found->errors;
+
+    ok(found->is_done && !found->failure[0] &&
+           errors[REFERENCE_LOSSES] <= (is_free ? 1e-5 : 1e-4) &&
+           found->n[REFERENCE_LOSSES] == N_STEPS,
+       "seed %llu, %u ranks, %s, %s: losses within %.1g %s",
+       (unsigned long long)own->seed, own->n_ranks,
+       optimizer_names[own->dense_optimizer], where, errors[REFERENCE_LOSSES],
+       found->failure);
+    if (is_free)
+        ok(errors[REFERENCE_WEIGHTS] <= 1e-5 &&
+               found->n[REFERENCE_WEIGHTS] > 1000,
+           "... all weights within %.1g", errors[REFERENCE_WEIGHTS]);
+    else
+        ok(errors[REFERENCE_GRADIENTS] <= 1e-5 &&
+               errors[REFERENCE_UPDATES] <= 1e-6 &&
+               found->n[REFERENCE_GRADIENTS] > 1000 &&
+               found->n[REFERENCE_UPDATES] > 1000,
+           "... gradients within %.1g, updates within %.1g",
+           errors[REFERENCE_GRADIENTS], errors[REFERENCE_UPDATES]);
+}
+
 static void check_case(const struct training_case *own,
                        const struct found *many, const struct found *one,
                        const struct found *pipelined)
 {
-    const bool is_free = own->dense_optimizer == OPTIMIZER_SGD &&
-                         own->optimizer == OPTIMIZER_SGD;
-    const char *name = optimizer_names[own->dense_optimizer];
-
-    ok(one->is_done && !one->failure[0] &&
-           one->errors[REFERENCE_LOSSES] <= (is_free ? 1e-5 : 1e-4) &&
-           one->n[REFERENCE_LOSSES] == N_STEPS,
-       "seed %llu, %u ranks, %s: losses within %.1g %s",
-       (unsigned long long)own->seed, own->n_ranks, name,
-       one->errors[REFERENCE_LOSSES], one->failure);
-    if (is_free)
-        ok(one->errors[REFERENCE_WEIGHTS] <= 1e-5 &&
-               one->n[REFERENCE_WEIGHTS] > 1000,
-           "... all weights within %.1g", one->errors[REFERENCE_WEIGHTS]);
-    else
-        ok(one->errors[REFERENCE_GRADIENTS] <= 1e-5 &&
-               one->errors[REFERENCE_UPDATES] <= 1e-6 &&
-               one->n[REFERENCE_GRADIENTS] > 1000 &&
-               one->n[REFERENCE_UPDATES] > 1000,
-           "... gradients within %.1g, updates within %.1g",
-           one->errors[REFERENCE_GRADIENTS], one->errors[REFERENCE_UPDATES]);
+    check_errors(own, one, "CPU");
     ok(many->is_done && !many->failure[0] &&
            many->dense_hash == one->dense_hash &&
            many->weight_hash == one->weight_hash,
@@ -259,17 +268,21 @@ int main(void)
 {
     static struct found *many[MAX_CASES], *pipelined[MAX_CASES];
 
-    make_cases(tap_size(3 * N_MODELS, 20 * N_MODELS));
+    make_cases(tap_size(2 * N_MODELS, 20 * N_MODELS));
     /* Processes are forked before this one has threads. */
     for (unsigned i = 0; i < n_cases; i++)
         if (cases[i].n_ranks > 1)
             many[i] =
                 train_in_many(&cases[i], i % 2 ? PIPELINE_SDD : PIPELINE_NONE);
     for (unsigned i = 0; i < n_cases; i++) {
-        struct found *one = train_in_one(&cases[i], PIPELINE_NONE);
+        struct found *one = train_in_one(&cases[i], PIPELINE_NONE, DEVICE_CPU);
 
-        pipelined[i] = train_in_one(&cases[i], PIPELINE_SDD);
+        pipelined[i] = train_in_one(&cases[i], PIPELINE_SDD, DEVICE_CPU);
         check_case(&cases[i], many[i] ? many[i] : one, one, pipelined[i]);
+        if (i < N_GPU_CASES && device_count(DEVICE_CUDA))
+            check_errors(&cases[i],
+                         train_in_one(&cases[i], PIPELINE_NONE, DEVICE_CUDA),
+                         "GPU");
         munmap(one, sizeof(*one));
     }
     return tap_done();
