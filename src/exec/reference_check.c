@@ -120,17 +120,18 @@ void reference_check_dense(struct reference_check *check,
     for (uint32_t p = 0; p < dense->n_products; p++) {
         const struct dense_product *product = &dense->products[p];
         uint64_t n = product->in * product->out;
+        double initial = 1 / sqrt((double)product->in);
 
         name_part(name, sizeof(name), dense, p, false);
         check_part(check, what, want, got, product->out, (uint32_t)product->in,
-                   scales ? scales[2 * p] : 0, noun, name);
+                   scales ? scales[2 * p] : initial, noun, name);
         want += n;
         got += n;
         if (!product->has_bias)
             continue;
         name_part(name, sizeof(name), dense, p, true);
         check_part(check, what, want, got, 1, (uint32_t)product->out,
-                   scales ? scales[2 * p + 1] : 0, noun, name);
+                   scales ? scales[2 * p + 1] : initial, noun, name);
         want += product->out;
         got += product->out;
     }
@@ -140,23 +141,27 @@ void reference_check_pooled(struct reference_check *check,
                             const struct reference_rows *rows, size_t n,
                             const double *want, const float *got)
 {
+    double *scales = mem_alloc(n, sizeof(*scales));
+
+    for (size_t i = 0; i < n; i++)
+        scales[i] =
+            tally_scale(want + i * rows->pooled, (uint32_t)rows->pooled);
     for (size_t t = 0; t < rows->n_tables; t++) {
         const struct reference_table *table = &rows->tables[t];
-        uint64_t n_outputs = (uint64_t)table->table->num_outputs;
-        uint32_t dim = table->table->dim;
+        uint32_t width =
+            (uint32_t)table->table->num_outputs * table->table->dim;
         struct tally tally = {0};
 
-        for (uint64_t i = 0; i < n * n_outputs; i++) {
-            uint64_t pos = i / n_outputs * rows->pooled + table->pooled_begin +
-                           i % n_outputs * dim;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t pos = i * rows->pooled + table->pooled_begin;
 
-            tally_row(&tally, want + pos, got + pos, dim,
-                      tally_scale(want + pos, dim));
+            tally_row(&tally, want + pos, got + pos, width, scales[i]);
         }
         reference_record(check, REFERENCE_GRADIENTS, &tally,
                          "the gradient of the outputs of table '%s'",
                          table->table->name);
     }
+    mem_free(scales);
 }
 
 /* --- rows of tables --- */

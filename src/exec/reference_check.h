@@ -49,14 +49,18 @@ void reference_check_loss(struct reference_check *check, double want,
                           double got);
 /* Compares numbers of all dense parameters, want[n_parameters] with
  * got[n_parameters], layer by layer. `scales` are the least scales of the rows
- * of a product's weights and of its bias, [n_products][2], or NULL. `noun` says
- * what the numbers are, such as "gradient". */
+ * of a product's weights and of its bias, [n_products][2]. If it is NULL, they
+ * are 1 / sqrt(in), the range of the initial values: the one bias of a last
+ * layer may come close to 0, but its rounding errors stay. `noun` says what the
+ * numbers are, such as "gradient". */
 void reference_check_dense(struct reference_check *check,
                            enum reference_what what, const struct dense *dense,
                            const double *want, const float *got,
                            const double *scales, const char *noun);
 /* Compares the gradients of the pooled vectors of n samples,
- * [n][rows->pooled]. */
+ * [n][rows->pooled]. The scale is the largest gradient of the sample: the
+ * values of one vector may cancel together, as they do if the interaction takes
+ * their mean. */
 void reference_check_pooled(struct reference_check *check,
                             const struct reference_rows *rows, size_t n,
                             const double *want, const float *got);

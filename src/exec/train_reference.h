@@ -24,9 +24,11 @@
  *             are compared with the reference, and its updates with the rule
  *             of the optimizer applied to the executed gradients.
  *
- * Limits of the error (exec/verify.h), where a row is a row of a table, one
- * vector of a pooled gradient, a row [in] of a weight matrix, or a whole bias.
- * Errors of a dense gradient are relative to its terms (struct reference_net).
+ * Limits of the error (exec/verify.h), where a row is a row of a table, the
+ * gradient of all pooled vectors of a sample, a row [in] of a weight matrix, or
+ * a whole bias. Rows of dense parameters have at least the scale of their
+ * initial values. Errors of a dense gradient are relative to its terms (struct
+ * reference_net).
  *
  *              free    stepwise
  *     loss     1e-5    1e-4       relative to the loss
