@@ -40,7 +40,11 @@ gib=1073741824
 {"name": "rows", "num_embeddings": 500, "dim": 16, "pooling_factor": 3.5},
 {"name": "half", "num_embeddings": 200, "dim": 24, "pooling_factor": 5,
  "comm_precision": "fp16"},
-{"name": "copies", "num_embeddings": 70, "dim": 8, "pooling_factor": 2}
+{"name": "copies", "num_embeddings": 70, "dim": 8, "pooling_factor": 2},
+{"name": "turns", "num_embeddings": 90, "dim": 16, "pooling_factor": 6.4,
+ "num_outputs": 2, "output": "sequence"},
+{"name": "halves", "num_embeddings": 60, "dim": 16, "pooling_factor": 5,
+ "output": "sequence"}
 ], "shards": [
 END
     pieces <<END
@@ -53,6 +57,11 @@ END
 3 0 70 0 8 1 replicate
 3 0 70 0 8 2 replicate
 3 0 70 0 8 3 replicate
+4 0 30 0 16 0 row
+4 30 60 0 16 2 row
+4 60 90 0 16 3 row
+5 0 60 0 8 1 column
+5 0 60 8 16 2 column
 END
     echo ']}'
 } >plan.json
@@ -62,11 +71,12 @@ hashes()
     grep -oE '"(output|weight)_hash": "[0-9a-f]+"|"passed": [a-z]+' "$1"
 }
 
-"$ns" run plan.json --iterations 12 --threads 1 --json >cpu.json
-"$ns" run plan.json --ranks 4 --iterations 12 --device cuda --json \
-    >four.json 2>err || cat err
+"$ns" run plan.json --iterations 12 --threads 1 --dedup ids --json >cpu.json
+"$ns" run plan.json --ranks 4 --iterations 12 --device cuda --dedup ids \
+    --json >four.json 2>err || cat err
 if [ "$many" ]; then
-    if $many -n 4 "$ns" run plan.json --iterations 12 --device cuda --json \
+    if $many -n 4 "$ns" run plan.json --iterations 12 --device cuda \
+        --dedup ids --json \
         >mpi.json 2>err; then
         hashes four.json >four
         hashes mpi.json | cmp four -
