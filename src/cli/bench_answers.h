@@ -18,10 +18,4 @@ void bench_print_device(const struct device *device);
 int bench_tell_interrupt(const struct bench_result *result,
                          struct err *err) MUST_CHECK;
 
-/* Runs `bench --dense`: measures the matrix products of a dense part on a
- * device, stores them and prints them. The options hold the limits and the
- * order to repeat. */
-int bench_dense(struct cli *cli, struct bench_options *options,
-                struct err *err) MUST_CHECK;
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/bench_answers.h"
 #include "cli/command.h"
+#include "cli/product_bench.h"
 #include "costmodel/learning/comm_report.h"
 #include "costmodel/learning/evaluate.h"
 #include "costmodel/modelfile/model_report.h"
@@ -561,8 +562,8 @@ static int run_bench(struct cli *cli, struct err *err)
 
     if (!rc)
         rc = cli_given(cli, "alltoall") ? run_exchanges(&bench, err)
-             : cli_given(cli, "dense")  ? bench_dense(cli, &bench.options, err)
-                                        : run_lookups(&bench, err);
+             : cli_given(cli, "dense") ? product_bench(cli, &bench.options, err)
+                                       : run_lookups(&bench, err);
     store_close(bench.store);
     comm_close(bench.comm);
     device_close(bench.device);

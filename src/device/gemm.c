@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "device/cublas.h"
 #include "device/device_cpu.h"
-#include "device/gemm_private.h"
+#include "device/gemm_host_openblas.h"
 
 /* Device memory for cuBLAS: the size that NVIDIA recommends for an H100. With
  * memory of its own, cuBLAS gives the same result in each run. */

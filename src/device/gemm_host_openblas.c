@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/gemm_private.h"
+#include "device/gemm_host_openblas.h"
 #include "device/openblas_private.h"
 
 #include <cblas.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/bench_answers.h"
+#include "cli/product_bench.h"
 
 #include "base/cli_answer.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/bench_answers.h"
 #include "io/store_rows.h"
 #include "io/tables_io.h"
 #include "microbench/product_case.h"
@@ -239,7 +240,8 @@ static int print(const struct dense_request *request, struct err *err)
     return 0;
 }
 
-int bench_dense(struct cli *cli, struct bench_options *options, struct err *err)
+int product_bench(struct cli *cli, struct bench_options *options,
+                  struct err *err)
 {
     struct dense_request request = {.cli = cli, .options = options};
     const int rc =

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_PRODUCT_BENCH_H
+#define NEUROSHARD_CLI_PRODUCT_BENCH_H
+
+#include "base/cli.h"
+#include "microbench/bench_options.h"
+
+/* Runs `bench --dense`: measures the matrix products of a dense part on a
+ * device, stores them and prints them. The options hold the limits and the
+ * order to repeat. */
+int product_bench(struct cli *cli, struct bench_options *options,
+                  struct err *err) MUST_CHECK;
+
+#endif
