@@ -57,7 +57,8 @@ int index_batch_open(struct index_batch *batch, struct device *device,
                      struct err *err) MUST_CHECK;
 /* Uploads the lookups of a group, which replace those of the batch. parts[i]
  * are the bags of piece i of the group. `through` is the device that copies
- * them: that of the batch or, if its memory is host memory, any CPU. */
+ * them. It is the device of the batch, or any CPU if the batch is in host
+ * memory. */
 int index_batch_place(struct index_batch *batch, struct device *through,
                       const struct group *group, const struct bags *parts,
                       struct err *err) MUST_CHECK;

@@ -411,7 +411,9 @@ static int collect_findings(struct train_state *run, struct arena *arena,
     rc = rc || train_reference_finish(run->reference, parameters, &own, err) ||
          world_all_gather(world, &own, sizeof(own), all, err);
     for (uint32_t p = 0; !rc && p < world->size; p++) {
-        for (unsigned what = 0; what < N_REFERENCE_WHAT; what++)
+        /* Every process compares the same losses. */
+        for (unsigned what = p ? REFERENCE_LOSSES + 1 : REFERENCE_LOSSES;
+             what < N_REFERENCE_WHAT; what++)
             tally_add(&result->found.tallies[what], &all[p].tallies[what]);
         if (all[p].failure[0] && !result->failure)
             result->failure = arena_strdup(arena, all[p].failure);

@@ -4,7 +4,7 @@
 
 #include "exec/placement.h"
 
-/* Some rows of a table: those that batches touch. */
+/* Rows of a table that batches touch. */
 
 /* Finds the rows that the piece holds among rows[n], which are rows of its
  * table in ascending order. Stores the index of the first one in *first.

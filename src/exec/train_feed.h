@@ -29,8 +29,8 @@ struct feed {
     struct arena arena; /* memory of the arrays */
 };
 
-/* Number of batches whose lookups a rank holds at a time: that of the running
- * step, and that of the next step. */
+/* Number of batches whose lookups a rank holds at the same time: the batch of
+ * the running step and the batch of the next step. */
 #define FEED_N_SETS 2
 
 /*

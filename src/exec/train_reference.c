@@ -29,9 +29,10 @@ struct train_reference {
     /* [batch][pooled] gradients of the pooled vectors; in stepwise mode the
      * executed ones after their comparison */
     double *pooled_gradients;
-    /* of the current step: see struct reference_net */
+    /* scales of the current step's gradients (struct reference_net) */
     double scales[2 * DENSE_MAX_PRODUCTS];
-    /* of the current step; the kinks of all processes are in `kinks` */
+    /* kinks of the current step: those of all processes, and those that take
+     * the other side */
     struct reference_kinks kinks, taken;
 };
 

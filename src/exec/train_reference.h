@@ -51,7 +51,7 @@
  *     Adam     PyTorch's, with beta 0.9 and 0.999 and epsilon 1e-8
  */
 
-/* What was executed in one step, as this process has it. In free mode only
+/* Numbers of one executed step, as this process has them. In free mode only
  * `number` and `loss` are read, and the pointers may be NULL. */
 struct executed_step {
     unsigned number; /* number of the batch */
