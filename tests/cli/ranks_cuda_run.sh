@@ -92,3 +92,17 @@ echo "a plan that predicts none has that input:"
 grep -oE '"input": [0-9.e-]+' four.json | grep -vc ': 0\.0$'
 "$ns" run plan.json --ranks 4 --iterations 12 --device cuda 2>/dev/null |
     sed -n '/^exchange of ids/s/[0-9][0-9.]*/N/gp'
+
+# A training on four GPUs, with a stand-in for cuBLAS, has the bits of one GPU
+# that is all ranks.
+printf 'name,num_embeddings,dim,pooling_factor\na,900,16,3\nb,400,16,2\n' >t.csv
+"$ns" plan t.csv --gpus 4 --batch 61 --effort 2000 \
+    --dense 'bottom:5-16;interaction:dot;top:8-1' -o train.json >/dev/null 2>&1
+for ranks in "" "--ranks 4"; do
+    # shellcheck disable=SC2086 # no argument, or two
+    "$ns" run train.json --device cuda $ranks --steps 3 --pipeline none --json \
+        2>/dev/null | grep -oE '"(dense|weight)_hash": .*|"passed": true' \
+        >"trained$(echo "$ranks" | tr -d ' -')"
+done
+cmp trained trainedranks4 && echo "a training on four GPUs, too:"
+cut -d: -f1 trained
