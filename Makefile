@@ -498,8 +498,8 @@ gpu-check: gpu-programs
 	    tests/gpu/check --build '$(O)' --out '$(OUT)' \
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
-.PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded \
-    bench-empty bench-wire bench-unknown-wire fuzz run-fuzz
+.PHONY: demo bench bench-plain bench-ablation bench-products bench-package \
+    bench-loaded bench-empty bench-wire bench-unknown-wire fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -510,7 +510,7 @@ demo:
 # These benchmarks take an hour or more each, so they run only by name.
 SLOW_BENCHES = tests/bench/bench_plain.c tests/bench/bench_ablation.c \
     tests/bench/bench_wire.c
-bench-plain bench-ablation: bench-%: $(O)/tests/bench/bench_%
+bench-plain bench-ablation bench-products: bench-%: $(O)/tests/bench/bench_%
 	@NEUROSHARD_DATA='$(CURDIR)/data' $<
 
 bench: $(call programs,$(filter-out $(SLOW_BENCHES),$(BENCHES)))
@@ -790,6 +790,7 @@ make [TARGET] [SWITCH=VALUE]...
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven
   bench-ablation  what each part of the search buys
+  bench-products  40 MLPs, executed, and predicted from measured products
   bench-package  what a plan through Python costs beside the command
   bench-loaded  whether a busy machine is seen from the first sample
   bench-empty  what the host costs a sample on a GPU whose kernels do nothing

@@ -177,8 +177,9 @@ CREATE TABLE product (
     n_threads    INTEGER NOT NULL CHECK (n_threads BETWEEN 0 AND 1000000),
     isa          TEXT NOT NULL CHECK (length(isa) BETWEEN 1 AND 200),
     type         TEXT NOT NULL CHECK (type IN ('fp32', 'tf32', 'fp16', 'bf16')),
-    form         TEXT NOT NULL    -- the transposed factors
-        CHECK (form IN ('nn', 'nt', 'tn')),
+    form         TEXT NOT NULL    -- the transposed factors, or operations on
+                                  -- the elements of an m x n matrix
+        CHECK (form IN ('nn', 'nt', 'tn', 'relu', 'relu_gradient')),
     m            INTEGER NOT NULL CHECK (m BETWEEN 1 AND 4294967295),
     n            INTEGER NOT NULL CHECK (n BETWEEN 1 AND 4294967295),
     k            INTEGER NOT NULL CHECK (k BETWEEN 1 AND 4294967295),

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/rng.h"
+#include "device/elementwise.h"
 #include "device/gemm.h"
 #include "device/repetitions.h"
 
@@ -69,6 +70,16 @@ static void add_layers(struct shape_grid *grid, enum dense_type type)
                 }
 }
 
+/* Operations on elements. */
+static void add_relus(struct shape_grid *grid)
+{
+    for (size_t s = 0; s < COUNT(grid_samples); s++)
+        for (size_t o = 0; o < COUNT(grid_out); o++)
+            for (int form = PRODUCT_RELU; form <= PRODUCT_RELU_GRADIENT; form++)
+                add(grid, dense_relu((enum product_form)form, grid_samples[s],
+                                     grid_out[o]));
+}
+
 static void add_pairs(struct shape_grid *grid, enum dense_type type)
 {
     for (size_t v = 0; v < COUNT(grid_vectors); v++)
@@ -98,6 +109,7 @@ size_t product_grid(struct product *products, bool is_host, uint64_t max_bytes)
         add_layers(&grid, types[t]);
         add_pairs(&grid, types[t]);
     }
+    add_relus(&grid);
     rng_init(&rng, SEED, 0);
     for (size_t i = grid.n; i > 1; i--) {
         const size_t j = (size_t)rng_below(&rng, i);
@@ -115,6 +127,7 @@ struct product_run {
     struct device *device;        /* not owned */
     struct gemm_library *library; /* owned */
     struct gemm gemm;
+    enum product_form form;
     struct device_region region; /* owned */
     void *d_a, *d_b, *d_c;       /* in the region */
     unsigned n_runs;             /* products in a repetition */
@@ -130,8 +143,10 @@ static int prepare(struct product_run *run, const struct product *product,
         [DENSE_TYPE_TF32] = GEMM_TF32,
         [DENSE_TYPE_BF16] = GEMM_BF16};
     const uint64_t m = product->m, n = product->n, k = product->k;
-    const uint64_t n_a = m * k * product->n_batch,
-                   n_b = k * n * product->n_batch;
+    /* operations on elements: a is a second matrix [m][n] */
+    const uint64_t n_a =
+        m * (product->form < PRODUCT_RELU ? k : n) * product->n_batch;
+    const uint64_t n_b = k * n * product->n_batch;
     const uint64_t bytes = dense_type_bytes(product->type);
     const enum precision precision =
         product->type == DENSE_TYPE_BF16 ? PRECISION_FP16 : PRECISION_FP32;
@@ -140,6 +155,7 @@ static int prepare(struct product_run *run, const struct product *product,
         return err_set(err, ERR_DEVICE,
                        "matrix products in fp16 are not measured: those in "
                        "bf16 take the same time");
+    run->form = product->form;
     run->gemm = (struct gemm){.transpose_a = product->form == PRODUCT_TN,
                               .transpose_b = product->form == PRODUCT_NT,
                               .m = product->m,
@@ -192,6 +208,36 @@ static double computing_ms(const struct device *device,
     return fmin(ms, fmax(thread_ms, mean_ms));
 }
 
+/* Computes bias and ReLU of the output of a layer, or their gradients, as the
+ * executor does: the gradient of the bias is a product with ones. a has the
+ * place of the bias, the ones or the outputs. */
+static int relu(struct product_run *run, struct err *err)
+{
+    const uint32_t m = run->gemm.m, n = run->gemm.n;
+    const bool is_gradient = run->form == PRODUCT_RELU_GRADIENT;
+    const struct gemm bias = {.m = 1, .n = n, .k = m, .n_batch = 1};
+    const struct elementwise job = {
+        .kind = is_gradient ? ELEMENTWISE_RELU_GRADIENT : ELEMENTWISE_BIAS_RELU,
+        .n_rows = m,
+        .n_cols = n,
+        .out = {run->d_c, n},
+        .a = {run->d_a, is_gradient ? n : 0}};
+
+    if (device_elementwise(run->device, &job, err))
+        return -1;
+    return is_gradient ? gemm_queue(run->library, &bias, run->d_a, run->d_c,
+                                    run->d_b, err)
+                       : 0;
+}
+
+static int compute(struct product_run *run, struct err *err)
+{
+    return run->form < PRODUCT_RELU
+               ? gemm_queue(run->library, &run->gemm, run->d_a, run->d_b,
+                            run->d_c, err)
+               : relu(run, err);
+}
+
 /* Computes the product n_runs times and stores the time of one. The second
  * warm-up sets n_runs for the repetitions after it. Warm-ups are not held
  * (device_hold), because loading of kernels waits for the GPU. */
@@ -205,8 +251,7 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
         device_mark(device, 0, err))
         return -1;
     for (unsigned i = 0; i < run->n_runs; i++)
-        if (gemm_queue(run->library, &run->gemm, run->d_a, run->d_b, run->d_c,
-                       err))
+        if (compute(run, err))
             return -1;
     if (device_mark(device, 1, err) || device_release(device, err) ||
         device_elapsed(device, 0, 1, ms, err))

@@ -67,8 +67,8 @@ struct dense_pricing {
     double tflops;
     uint32_t n_samples;
     /* Measured products; NULL: none of this type were measured. `pairs` is for
-     * batches of products. */
-    const struct product_times *times, *pairs;
+     * batches of products, `elements` for operations on elements. */
+    const struct product_times *times, *pairs, *elements;
 };
 
 static double launches_ms(const struct gpu_spec *spec, double n)
@@ -81,11 +81,30 @@ static double bytes_ms(const struct gpu_spec *spec, double bytes)
     return bytes / (spec->dram_gbps * 1e6);
 }
 
+/* Returns the time of operations on elements that take as long as those of one
+ * form on the outputs of a layer. */
+static double elements_ms(const struct dense_pricing *pricing,
+                          enum product_form form, double n_out)
+{
+    const double scale =
+        dense_type_bytes(pricing->dense->type) / (double)sizeof(float);
+    const struct product product =
+        dense_relu(form, pricing->n_samples,
+                   (uint32_t)fmin(fmax(1, ceil(n_out * scale)), UINT32_MAX));
+
+    return product_times_ms(pricing->elements, &product);
+}
+
 /* Returns the time of kernels that read and write this many values for each
- * sample. */
+ * sample. If operations on elements were measured, it is that of the gradients
+ * of bias and ReLU, which read and write four values for each output. */
 static double values_ms(const struct dense_pricing *pricing, double n_values,
                         double n_kernels)
 {
+    if (!(n_values > 0))
+        return 0;
+    if (pricing->elements)
+        return elements_ms(pricing, PRODUCT_RELU_GRADIENT, n_values / 4);
     return bytes_ms(pricing->spec, pricing->n_samples * n_values *
                                        dense_type_bytes(pricing->dense->type)) +
            launches_ms(pricing->spec, n_kernels);
@@ -241,7 +260,9 @@ static double forward_ms(const struct dense_pricing *pricing)
 
         ms += product_ms(pricing, i, DENSE_FORWARD);
         if (product->has_relu && !dense->is_fused)
-            ms += values_ms(pricing, 2 * (double)product->out, 1);
+            ms += pricing->elements
+                      ? elements_ms(pricing, PRODUCT_RELU, (double)product->out)
+                      : values_ms(pricing, 2 * (double)product->out, 1);
     }
     return ms;
 }
@@ -258,6 +279,8 @@ static double backward_of_ms(const struct dense_pricing *pricing, uint32_t i)
         ms += product_ms(pricing, i, DENSE_INPUT_GRADIENT);
     if (dense->is_fused)
         return ms;
+    if (product->has_relu && pricing->elements)
+        return ms + elements_ms(pricing, PRODUCT_RELU_GRADIENT, out);
     if (product->has_relu)
         ms += values_ms(pricing, 3 * out, 1);
     if (product->has_bias)
@@ -338,6 +361,8 @@ static bool set_times(struct dense_pricing *pricing,
     pricing->times = times;
     if (product_times_have_batches(times, type))
         pricing->pairs = times;
+    if (product_times_have_elements(times))
+        pricing->elements = times;
     return true;
 }
 

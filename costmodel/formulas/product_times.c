@@ -39,15 +39,15 @@ static bool is_batch(const struct product *product)
 }
 
 /* fp16 and bf16 have the same rate on all GPUs that have both. */
-static enum dense_type measured_type(enum dense_type type)
+static enum dense_type measured_type(const struct product *product)
 {
-    return type == DENSE_TYPE_FP16 ? DENSE_TYPE_BF16 : type;
+    return product->type == DENSE_TYPE_FP16 ? DENSE_TYPE_BF16 : product->type;
 }
 
 static bool is_of_class(const struct product *product,
                         const struct product *like)
 {
-    return product->type == measured_type(like->type) &&
+    return product->type == measured_type(like) &&
            product->form == like->form && is_batch(product) == is_batch(like);
 }
 
@@ -177,7 +177,7 @@ double product_times_ms(const struct product_times *times,
     struct product like = *product;
     struct product_class class = {.times = times, .like = &like};
 
-    like.type = measured_type(product->type);
+    like.type = measured_type(product);
     for (size_t i = 0; i < times->n; i++)
         if (product_is_same(&times->items[i].product, &like))
             return times->items[i].ms;
@@ -216,7 +216,7 @@ bool product_times_have(const struct product_times *times, enum dense_type type)
     static const enum product_form forms[] = {PRODUCT_NN, PRODUCT_NT,
                                               PRODUCT_TN};
 
-    return have_forms(times, type, false, forms, N_PRODUCT_FORMS);
+    return have_forms(times, type, false, forms, 3);
 }
 
 bool product_times_have_batches(const struct product_times *times,
@@ -225,4 +225,12 @@ bool product_times_have_batches(const struct product_times *times,
     static const enum product_form forms[] = {PRODUCT_NT, PRODUCT_NN};
 
     return have_forms(times, type, true, forms, 2);
+}
+
+bool product_times_have_elements(const struct product_times *times)
+{
+    static const enum product_form forms[] = {PRODUCT_RELU,
+                                              PRODUCT_RELU_GRADIENT};
+
+    return have_forms(times, DENSE_TYPE_FP32, false, forms, 2);
 }

@@ -51,6 +51,9 @@ bool product_times_have(const struct product_times *times,
 bool product_times_have_batches(const struct product_times *times,
                                 enum dense_type type);
 
+/* Returns the same for operations on elements, which are measured in fp32. */
+bool product_times_have_elements(const struct product_times *times);
+
 /* Returns the time of a product in ms, or NAN if there is no measured product
  * of its type and form. */
 double product_times_ms(const struct product_times *times,

@@ -156,11 +156,11 @@ static void print_product(const struct product_sample *sample)
 {
     const struct product *product = &sample->product;
 
-    cli_printf("%-4s %-4s %6u %6u %6u %6u %9.4g %9.4g %9.4g %8.1f%s\n",
+    cli_printf("%-4s %-13s %6u %6u %6u %6u %9.4g %9.4g %8.1f%s\n",
                dense_type_names[product->type],
                product_form_names[product->form], product->m, product->n,
                product->k, product->n_batch, sample->timing.median_ms,
-               sample->timing.p10_ms, sample->timing.p90_ms, rate_of(sample),
+               sample->timing.p90_ms, rate_of(sample),
                sample->flags & SAMPLE_THROTTLED ? "  throttled" : "");
 }
 
@@ -218,9 +218,8 @@ static int print(const struct dense_request *request, struct err *err)
     }
     print_head(request);
     if (request->dense)
-        cli_printf("%-4s %-4s %6s %6s %6s %6s %9s %9s %9s %8s\n", "type",
-                   "form", "m", "n", "k", "batch", "median ms", "p10 ms",
-                   "p90 ms", "GFLOP/s");
+        cli_printf("%-4s %-13s %6s %6s %6s %6s %9s %9s %8s\n", "type", "form",
+                   "m", "n", "k", "batch", "median ms", "p90 ms", "GFLOP/s");
     for (size_t i = 0; i < request->n; i++) {
         const struct product_sample *sample =
             find(samples, n, &request->products[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/product.h"
 
-const char *const product_form_names[] = {"nn", "nt", "tn", NULL};
+const char *const product_form_names[] = {
+    "nn", "nt", "tn", "relu", "relu_gradient", NULL};
 
 bool product_is_same(const struct product *x, const struct product *y)
 {
@@ -41,6 +42,12 @@ struct product dense_layer_product(const struct dense *dense,
     }
 }
 
+struct product dense_relu(enum product_form form, uint32_t n_samples,
+                          uint32_t n_out)
+{
+    return (struct product){DENSE_TYPE_FP32, form, n_samples, n_out, 1, 1};
+}
+
 struct product dense_dot_product(const struct dense *dense,
                                  enum dense_pass pass, uint32_t n_samples)
 {
@@ -77,6 +84,13 @@ size_t dense_products(struct product *products, const struct dense *dense,
                                                   (enum dense_pass)pass,
                                                   n_samples));
     }
+    for (uint32_t i = 0; i < dense->n_products; i++)
+        for (int form = PRODUCT_RELU;
+             dense->products[i].has_relu && form <= PRODUCT_RELU_GRADIENT;
+             form++)
+            n = add_shape(products, n,
+                          dense_relu((enum product_form)form, n_samples,
+                                     (uint32_t)dense->products[i].out));
     if (dense->interaction != INTERACTION_DOT)
         return n;
     n = add_shape(products, n,

@@ -6,14 +6,28 @@
 #include "core/sample.h"
 
 /*
- * Matrix products of a dense part, and their measured times. All matrices are
- * row-major.
+ * Matrix products of a dense part and operations on elements, and their
+ * measured times. All matrices are row-major.
  */
 
 /* Stored forms of the two factors of a product c[m][n] = op(a)[m][k] *
  * op(b)[k][n]. The first letter is that of a, the second that of b. N: as they
- * are multiplied; T: transposed, a as [k][m] or b as [n][k]. */
-enum product_form { PRODUCT_NN, PRODUCT_NT, PRODUCT_TN, N_PRODUCT_FORMS };
+ * are multiplied; T: transposed, a as [k][m] or b as [n][k].
+ *
+ * Two more forms are no products but the operations on the elements of the
+ * output c[m][n] of a layer. k is 1, and the type is fp32.
+ *
+ *   RELU           the sum with the bias, and the ReLU
+ *   RELU_GRADIENT  their gradients
+ */
+enum product_form {
+    PRODUCT_NN,
+    PRODUCT_NT,
+    PRODUCT_TN,
+    PRODUCT_RELU,
+    PRODUCT_RELU_GRADIENT,
+    N_PRODUCT_FORMS
+};
 extern const char *const product_form_names[]; /* NULL-terminated */
 
 /* A batch of products of one shape. */
@@ -56,6 +70,10 @@ enum dense_pass {
 struct product dense_layer_product(const struct dense *dense,
                                    const struct dense_product *layer,
                                    enum dense_pass pass, uint32_t n_samples);
+/* Returns the operations on the elements of a layer's output, in the form
+ * PRODUCT_RELU or PRODUCT_RELU_GRADIENT. */
+struct product dense_relu(enum product_form form, uint32_t n_samples,
+                          uint32_t n_out);
 /* Returns the products of all pairs of vectors of INTERACTION_DOT: one product
  * for each sample. The pass is the forward or the input gradient. The input
  * gradient consists of two such products. */
@@ -63,10 +81,11 @@ struct product dense_dot_product(const struct dense *dense,
                                  enum dense_pass pass, uint32_t n_samples);
 
 /* Most products of a step that differ in shape. */
-#define DENSE_MAX_SHAPES (N_DENSE_PASSES * DENSE_MAX_PRODUCTS + 2)
+#define DENSE_MAX_SHAPES ((N_DENSE_PASSES + 2) * DENSE_MAX_PRODUCTS + 2)
 /* Fills products[DENSE_MAX_SHAPES] with the products of a step of this many
- * samples, each shape once, in the order of the forward pass. Returns their
- * number. The dense part must be fitted (dense_fit). */
+ * samples and its operations on the outputs of layers, each shape once, in the
+ * order of the forward pass. Returns their number. The dense part must be
+ * fitted (dense_fit). */
 size_t dense_products(struct product *products, const struct dense *dense,
                       uint32_t n_samples);
 

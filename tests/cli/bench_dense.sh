@@ -11,7 +11,7 @@ bench()
     "$NEUROSHARD" bench --threads 1 "$@" >stdout 2>stderr </dev/null
     status=$?
     sed -e 's/^device .*/device/' -e 's/^time .*/time/' \
-        -e '/^fp32/s/ *[0-9.e+-]* *[0-9.e+-]* *[0-9.e+-]* *[0-9.e+-]*$//' \
+        -e '/^fp32/s/ *[0-9.e+-]* *[0-9.e+-]* *[0-9.e+-]*$//' \
         -e 's/: [0-9.e+-]* ms$/: N ms/' stdout
     sed 's/^neuroshard: /error: /' stderr
     [ "$status" -eq 0 ] || echo "status $status"

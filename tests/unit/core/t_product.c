@@ -31,6 +31,16 @@ static void is_product(const struct product *product, enum product_form form,
        product->n_batch);
 }
 
+/* Operations on elements are fp32. */
+static void is_relu(const struct product *product, enum product_form form,
+                    uint32_t m, uint32_t n)
+{
+    const struct product want = {DENSE_TYPE_FP32, form, m, n, 1, 1};
+
+    ok(product_is_same(product, &want), "%s of %u x %u",
+       product_form_names[product->form], product->m, product->n);
+}
+
 /* The step of a small model with products of all pairs of 27 vectors, which
  * give 27 * 26 / 2 + 64 = 415 values. */
 static void test_step(void)
@@ -40,7 +50,7 @@ static void test_step(void)
     struct product products[DENSE_MAX_SHAPES];
     const size_t n = dense_products(products, &dense, 100);
 
-    is_i64((int64_t)n, 13, "products of different shapes");
+    is_i64((int64_t)n, 17, "products of different shapes");
     /* the dense features need no gradient */
     is_product(&products[0], PRODUCT_NT, 100, 64, 13, 1);
     is_product(&products[1], PRODUCT_TN, 64, 13, 100, 1);
@@ -48,8 +58,13 @@ static void test_step(void)
     is_product(&products[3], PRODUCT_NN, 100, 415, 32, 1);
     is_product(&products[4], PRODUCT_TN, 32, 415, 100, 1);
     is_product(&products[5], PRODUCT_NT, 100, 32, 32, 1);
-    is_product(&products[11], PRODUCT_NT, 27, 27, 64, 100);
-    is_product(&products[12], PRODUCT_NN, 27, 64, 27, 100);
+    /* the last layer has no ReLU */
+    is_relu(&products[11], PRODUCT_RELU, 100, 64);
+    is_relu(&products[12], PRODUCT_RELU_GRADIENT, 100, 64);
+    is_relu(&products[13], PRODUCT_RELU, 100, 32);
+    is_relu(&products[14], PRODUCT_RELU_GRADIENT, 100, 32);
+    is_product(&products[15], PRODUCT_NT, 27, 27, 64, 100);
+    is_product(&products[16], PRODUCT_NN, 27, 64, 27, 100);
 }
 
 /* Two cross layers have equal shapes, which are listed once. */

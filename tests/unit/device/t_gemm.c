@@ -219,6 +219,141 @@ static void test_shared(struct gemm_library *library, struct device *device)
     }
 }
 
+/* --- the products of an MLP --- */
+
+#define N_LAYERS 3
+#define N_SAMPLES 50u
+static const uint32_t widths[N_LAYERS + 1] = {13, 40, 21, 3};
+
+/* Multiplies on the device. The matrices are in host memory. */
+static void product(struct gemm_library *library, struct device *device,
+                    struct gemm gemm, const float *a, const float *b, float *c)
+{
+    void *d_a = upload(device, a, (size_t)gemm.m * gemm.k, false);
+    void *d_b = upload(device, b, (size_t)gemm.k * gemm.n, false);
+    void *d_c = test_device_alloc(device, sizeof *c * gemm.m * gemm.n);
+    struct err err = {0};
+
+    gemm.n_batch = 1;
+    if (gemm_queue(library, &gemm, d_a, d_b, d_c, &err) ||
+        device_download(device, c, d_c, sizeof *c * gemm.m * gemm.n, &err))
+        ok(0, "%s", err.msg);
+    device_free(device, d_a);
+    device_free(device, d_b);
+    device_free(device, d_c);
+}
+
+/* Values and gradients of an MLP with a ReLU behind each layer but the last.
+ * The gradient of its outputs is 1. */
+struct mlp_values {
+    double value[N_LAYERS + 1][N_SAMPLES * 40];
+    double gradient[N_LAYERS + 1][N_SAMPLES * 40];
+    double weight[N_LAYERS][40 * 40], weight_gradient[N_LAYERS][40 * 40];
+};
+
+/* Computes the MLP in double precision. */
+static void mlp_reference(struct mlp_values *mlp)
+{
+    for (uint32_t l = 0; l < N_LAYERS; l++)
+        for (uint32_t s = 0; s < N_SAMPLES; s++)
+            for (uint32_t o = 0; o < widths[l + 1]; o++) {
+                double sum = 0;
+
+                for (uint32_t i = 0; i < widths[l]; i++)
+                    sum += mlp->value[l][s * widths[l] + i] *
+                           mlp->weight[l][o * widths[l] + i];
+                mlp->value[l + 1][s * widths[l + 1] + o] =
+                    l + 1 < N_LAYERS && sum < 0 ? 0 : sum;
+            }
+    for (uint32_t i = 0; i < N_SAMPLES * widths[N_LAYERS]; i++)
+        mlp->gradient[N_LAYERS][i] = 1;
+    for (uint32_t l = N_LAYERS; l-- > 0;)
+        for (uint32_t s = 0; s < N_SAMPLES; s++)
+            for (uint32_t o = 0; o < widths[l + 1]; o++) {
+                const double given =
+                    mlp->gradient[l + 1][s * widths[l + 1] + o];
+
+                for (uint32_t i = 0; i < widths[l]; i++) {
+                    const uint32_t in = s * widths[l] + i;
+
+                    mlp->weight_gradient[l][o * widths[l] + i] +=
+                        given * mlp->value[l][in];
+                    if (!l || mlp->value[l][in] > 0)
+                        mlp->gradient[l][in] +=
+                            given * mlp->weight[l][o * widths[l] + i];
+                }
+            }
+}
+
+/* Returns the worst error of got[n], relative to 1 plus the value. */
+static double error_of(const float *got, const double *want, size_t n)
+{
+    double worst = 0;
+
+    for (size_t i = 0; i < n; i++)
+        worst = tap_worst(worst,
+                          fabs((double)got[i] - want[i]) / (1 + fabs(want[i])));
+    return worst;
+}
+
+/* Computes forward and backward of an MLP on the device, and compares all
+ * values and gradients. */
+static void test_mlp(struct gemm_library *library, struct device *device)
+{
+    struct mlp_values *want = mem_alloc(1, sizeof *want);
+    float value[N_LAYERS + 1][N_SAMPLES * 40];
+    float weight[N_LAYERS][40 * 40], gradient[N_SAMPLES * 40];
+    float below[N_SAMPLES * 40], weight_gradient[40 * 40];
+    double worst = 0;
+    struct rng rng;
+
+    rng_init(&rng, 46, 10);
+    for (uint32_t l = 0; l < N_LAYERS; l++)
+        for (uint32_t i = 0; i < widths[l + 1] * widths[l]; i++)
+            want->weight[l][i] =
+                (double)(weight[l][i] = (float)rng_normal(&rng) / 4);
+    for (uint32_t i = 0; i < N_SAMPLES * widths[0]; i++)
+        want->value[0][i] = (double)(value[0][i] = (float)rng_normal(&rng));
+    mlp_reference(want);
+    for (uint32_t l = 0; l < N_LAYERS; l++) {
+        const uint32_t n = N_SAMPLES * widths[l + 1];
+
+        product(library, device,
+                (struct gemm){.transpose_b = true,
+                              .m = N_SAMPLES,
+                              .n = widths[l + 1],
+                              .k = widths[l]},
+                value[l], weight[l], value[l + 1]);
+        for (uint32_t i = 0; l + 1 < N_LAYERS && i < n; i++)
+            value[l + 1][i] = value[l + 1][i] > 0 ? value[l + 1][i] : 0;
+        worst = tap_worst(worst, error_of(value[l + 1], want->value[l + 1], n));
+    }
+    for (uint32_t i = 0; i < N_SAMPLES * widths[N_LAYERS]; i++)
+        gradient[i] = 1;
+    for (uint32_t l = N_LAYERS; l-- > 0;) {
+        const uint32_t n = N_SAMPLES * widths[l];
+
+        product(library, device,
+                (struct gemm){.transpose_a = true,
+                              .m = widths[l + 1],
+                              .n = widths[l],
+                              .k = N_SAMPLES},
+                gradient, value[l], weight_gradient);
+        product(
+            library, device,
+            (struct gemm){.m = N_SAMPLES, .n = widths[l], .k = widths[l + 1]},
+            gradient, weight[l], below);
+        for (uint32_t i = 0; i < n; i++)
+            gradient[i] = !l || value[l][i] > 0 ? below[i] : 0;
+        worst = tap_worst(worst, error_of(gradient, want->gradient[l], n));
+        worst =
+            tap_worst(worst, error_of(weight_gradient, want->weight_gradient[l],
+                                      widths[l + 1] * widths[l]));
+    }
+    ok(worst < 1e-5, "forward and backward of an MLP: off by %.1e", worst);
+    mem_free(want);
+}
+
 /* A CPU has fp32 only. */
 static void test_refused(struct gemm_library *library)
 {
@@ -245,6 +380,7 @@ static void test_device(const struct test_device *which)
         return;
     }
     test_math(library, device, GEMM_FP32, 1e-5, "fp32");
+    test_mlp(library, device);
     if (device_is_host(device)) {
         test_shared(library, device);
         test_refused(library);

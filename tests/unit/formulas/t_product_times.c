@@ -31,7 +31,7 @@ static void add(struct product product)
 static void fill_grid(enum dense_type type)
 {
     times.n = 0;
-    for (int form = 0; form < N_PRODUCT_FORMS; form++)
+    for (int form = 0; form < PRODUCT_RELU; form++)
         for (uint32_t m = 16; m <= 4096; m *= 4)
             for (uint32_t n = 16; n <= 4096; n *= 4)
                 for (uint32_t k = 16; k <= 4096; k *= 4)
@@ -50,7 +50,7 @@ static void test_between(void)
     for (int i = 0; i < 100; i++) {
         const struct product product = {
             DENSE_TYPE_FP32,
-            (enum product_form)rng_below(&rng, N_PRODUCT_FORMS),
+            (enum product_form)rng_below(&rng, PRODUCT_RELU),
             (uint32_t)(16 * exp2(8 * rng_uniform(&rng))),
             (uint32_t)(16 * exp2(8 * rng_uniform(&rng))),
             (uint32_t)(16 * exp2(8 * rng_uniform(&rng))),
@@ -119,6 +119,12 @@ static void test_have(void)
         add((struct product){DENSE_TYPE_FP32, PRODUCT_NT, 8, 8, 8, 2 * i});
     }
     ok(product_times_have_batches(&times, DENSE_TYPE_FP32), "three batches");
+    for (uint32_t i = 1; i <= PRODUCT_TIMES_LEAST; i++) {
+        ok(!product_times_have_elements(&times), "no operations on elements");
+        add(dense_relu(PRODUCT_RELU, 8, i));
+        add(dense_relu(PRODUCT_RELU_GRADIENT, 8, i));
+    }
+    ok(product_times_have_elements(&times), "three operations on elements");
 }
 
 int main(void)

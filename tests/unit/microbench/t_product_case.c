@@ -69,7 +69,7 @@ static void test_grid(bool is_host, uint64_t max_bytes, double max_operations,
                    : 1 << DENSE_TYPE_FP32 | 1 << DENSE_TYPE_TF32 |
                          1 << DENSE_TYPE_BF16,
            "types at the start of the list");
-    is_i64(forms, 7, "forms at the start of the list");
+    is_i64(forms, 31, "forms at the start of the list");
     ok(n_pairs > 0 && most / least > 1e3, "sizes at the start of the list");
     mem_free(products);
 }
@@ -89,7 +89,11 @@ static const struct product few[] = {
     {DENSE_TYPE_FP32, PRODUCT_NT, 64, 32, 16, 1},
     {DENSE_TYPE_FP32, PRODUCT_TN, 32, 16, 64, 1},
     {DENSE_TYPE_FP32, PRODUCT_NN, 9, 16, 9, 64},
+    {DENSE_TYPE_FP32, PRODUCT_RELU, 16, 9, 1, 1},
+    {DENSE_TYPE_FP32, PRODUCT_RELU_GRADIENT, 16, 9, 1, 1},
 };
+
+#define N_FEW (sizeof few / sizeof *few)
 
 static void test_run(struct device *device)
 {
@@ -98,13 +102,14 @@ static void test_run(struct device *device)
     struct bench_result result;
     int n_bad = 0;
 
-    run_ok(&result, device, &options, few, 3, kept);
+    run_ok(&result, device, &options, few, N_FEW, kept);
     ok(result.n_measured == 2 && result.n_cases == 2 && kept->n == 2,
        "as many as asked for");
     options.n_cases = 0;
-    run_ok(&result, device, &options, few, 3, kept);
-    ok(result.n_measured == 1 && result.n_resumed == 2 && result.n_cases == 3,
-       "the missing one");
+    run_ok(&result, device, &options, few, N_FEW, kept);
+    ok(result.n_measured == N_FEW - 2 && result.n_resumed == 2 &&
+           result.n_cases == N_FEW,
+       "the missing ones");
     for (size_t i = 0; i < kept->n; i++) {
         const struct product_sample *sample = &kept->samples[i];
 
@@ -116,11 +121,11 @@ static void test_run(struct device *device)
     }
     is_i64(n_bad, 0, "all have a time");
     options.repeat = true;
-    run_ok(&result, device, &options, few, 3, kept);
-    ok(result.n_measured == 3 && kept->n == 6, "again");
+    run_ok(&result, device, &options, few, N_FEW, kept);
+    ok(result.n_measured == N_FEW && kept->n == 2 * N_FEW, "again");
     options.time_limit_s = 1e-9;
-    run_ok(&result, device, &options, few, 3, kept);
-    ok(result.out_of_time && kept->n == 6, "the time limit ends it");
+    run_ok(&result, device, &options, few, N_FEW, kept);
+    ok(result.out_of_time && kept->n == 2 * N_FEW, "the time limit ends it");
     mem_free(kept);
 }
 

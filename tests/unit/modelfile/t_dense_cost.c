@@ -148,8 +148,10 @@ static void test_step(void)
        "a T4 has no bf16");
 }
 
-/* Fills times[] with the products of the problem's dense part, 1 ms each. */
-static struct product_times measured(const struct problem *problem)
+/* Fills times[] with the products of the problem's dense part, 1 ms each; with
+ * operations on elements, too, if has_elements is set. */
+static struct product_times measured(const struct problem *problem,
+                                     bool has_elements)
 {
     struct product_times times = {
         .items = ARENA_NEW(&arena, struct product_time, DENSE_MAX_SHAPES),
@@ -160,7 +162,8 @@ static struct product_times measured(const struct problem *problem)
         dense_products(products, problem->job.dense, (uint32_t)problem->batch);
 
     for (size_t i = 0; i < n; i++)
-        times.items[times.n++] = (struct product_time){products[i], 1};
+        if (products[i].form < PRODUCT_RELU || has_elements)
+            times.items[times.n++] = (struct product_time){products[i], 1};
     return times;
 }
 
@@ -173,7 +176,7 @@ static void test_measured(void)
 
     make_problem(&problem, 1, 4096,
                  "bottom:13-512-128;interaction:cat;top:1024-1;kernels:fused");
-    times = measured(&problem);
+    times = measured(&problem, false);
     ok(!price(&figured, &problem, "h100") && !figured.dense.is_measured,
        "by the figures");
     ok(!price_by(&times, &oracle, &problem, "h100") &&
@@ -191,9 +194,29 @@ static void test_measured(void)
            oracle.dense.forward_ms == figured.dense.forward_ms,
        "too few of them do not count");
     make_problem(&problem, 1, 4096, "dlrm;dtype:bf16");
-    times = measured(&problem);
+    times = measured(&problem, false);
     ok(!price_by(&times, &oracle, &problem, "t4") && oracle.dense.is_measured,
        "a GPU of unknown rate has a price if it was measured");
+}
+
+/* Three ReLUs. Copies by the interaction, and the bias of the last layer, take
+ * the time of a gradient of fewer outputs. */
+static void test_measured_elements(void)
+{
+    struct comm_oracle oracle;
+    struct product_times times;
+    struct problem problem;
+
+    make_problem(&problem, 1, 4096,
+                 "bottom:13-512-128;interaction:cat;top:1024-1");
+    times = measured(&problem, true);
+    ok(!price_by(&times, &oracle, &problem, "h100"), "%s", err.msg);
+    ok(oracle.dense.forward_ms > 4 + 3 && oracle.dense.forward_ms < 4 + 3 + 1.5,
+       "4 products, 3 ReLUs and a copy: %.3f", oracle.dense.forward_ms);
+    ok(oracle.dense.backward_ms > 7 + 3 &&
+           oracle.dense.backward_ms < 7 + 3 + 2.5,
+       "7 products, 3 gradients, a copy, and a bias: %.3f",
+       oracle.dense.backward_ms);
 }
 
 /* The products of all pairs of vectors, whose batches were measured. */
@@ -204,7 +227,7 @@ static void test_measured_pairs(void)
     struct problem problem;
 
     make_problem(&problem, 1, 4096, "dlrm");
-    times = measured(&problem);
+    times = measured(&problem, false);
     ok(!price_by(&times, &without, &problem, "h100"), "too few batches");
     for (uint32_t i = 1; i < PRODUCT_TIMES_LEAST; i++)
         for (int form = PRODUCT_NN; form <= PRODUCT_NT; form++)
@@ -294,6 +317,7 @@ int main(void)
     test_rates();
     test_step();
     test_measured();
+    test_measured_elements();
     test_measured_pairs();
     test_published_all_reduces();
     test_relations();

@@ -297,7 +297,7 @@ static void test_broken_headers(void)
     } cases[] = {
         {"{", "[", "not valid JSON"},
         {"\"nt\"", "\"tt\"",
-         "products.groups[0].form must be one of nn, nt, tn"},
+         "products.groups[0].form must be one of nn, nt, tn, relu"},
         {"64,\n            32", "64,\n            0",
          "times[0][1] is 0, not in 1 to 4294967295"},
         {"64,\n            32", "64,\n            1.5",
