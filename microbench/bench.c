@@ -51,6 +51,7 @@ struct bench {
     const struct bench_options *options;
     struct sample_sink *sink;
     struct bench_result *result;
+    double begin_ms; /* start of the run, on clock_ms() */
     /* Bench setup and interference probe. They are opened when the first case
      * has to be measured, because it is not in the sink yet. */
     struct bench_setup *setup;
@@ -61,11 +62,13 @@ struct bench {
  * was allocated (the system still arranges its pages), and an idle GPU takes
  * half a second to raise its clocks. So the reference case runs, without being
  * recorded, until SETTLE_RUNS runs in a row have not beaten the best time by
- * the fraction SETTLE_GAIN. */
+ * the fraction SETTLE_GAIN. The warm-up takes at most the share SETTLE_FRAC of
+ * a time limit. */
 #define SETTLE_RUNS 5
 #define SETTLE_GAIN 0.02
 #define SETTLE_CUDA_MS 500.0
 #define SETTLE_MAX_MS 10000.0
+#define SETTLE_FRAC 0.1
 
 static int settle(struct bench *bench, struct err *err)
 {
@@ -73,12 +76,16 @@ static int settle(struct bench *bench, struct err *err)
     struct sample sample = {.tables = tables};
     struct bench_case sentinel;
     double begin_ms = clock_ms(), best_ms = INFINITY, ms = 0;
+    const double limit_ms = 1e3 * bench->options->time_limit_s;
+    const double most_ms = limit_ms > 0
+                               ? fmin(SETTLE_FRAC * limit_ms, SETTLE_MAX_MS)
+                               : SETTLE_MAX_MS;
     double least_ms = device_is_host(bench->device) ? 0 : SETTLE_CUDA_MS;
     unsigned n_since_best = 0;
 
     case_sentinel(&sentinel, bench->options);
     for (uint64_t i = 0; (n_since_best < SETTLE_RUNS || ms < least_ms) &&
-                         ms < SETTLE_MAX_MS && !interrupt_requested();
+                         ms < most_ms && !interrupt_requested();
          i++) {
         if (setup_measure(bench->setup, bench->interference, &sample, &sentinel,
                           i, err))
@@ -101,11 +108,13 @@ static int open_setup(struct bench *bench, const struct sample_setting *setting,
         interference_probe_learn(bench->interference, bench->sink, setting,
                                  err))
         return -1;
+    interference_probe_limit(bench->interference,
+                             bench_end_ms(bench->options, bench->begin_ms));
     return settle(bench, err);
 }
 
-/* Measures the case `what`. Does nothing if the sink already has its sample or
- * the user wants to stop. */
+/* Measures the case `what`. Does nothing if the sink already has its sample,
+ * the time limit has passed, or the user wants to stop. */
 static int measure(struct bench *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
                    struct err *err)
@@ -122,12 +131,16 @@ static int measure(struct bench *bench, const struct bench_case *what,
     uint64_t stream_seed = mix64(sample.seed + case_idx);
 
     bench->result->interrupted |= interrupt_requested();
-    if (bench->result->interrupted)
+    if (bench->result->interrupted || bench->result->out_of_time)
         return 0;
     if (sink->has(sink->ctx, &setting, sample.seed, case_idx, kind, part)) {
         bench->result->n_resumed++;
         return 0;
     }
+    bench->result->out_of_time = bench->result->n_measured &&
+                                 bench_is_late(bench->options, bench->begin_ms);
+    if (bench->result->out_of_time)
+        return 0;
     if (!bench->setup && open_setup(bench, &setting, err))
         return -1;
     if (setup_measure(bench->setup, bench->interference, &sample, what,
@@ -199,7 +212,6 @@ static int run_cases(struct bench *bench, struct err *err)
 {
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
-    double begin_ms = clock_ms();
     uint64_t n_wanted = options->is_designed ? designed_n_cases() : UINT64_MAX;
 
     n_wanted -= min_u64(options->first_case, n_wanted);
@@ -208,11 +220,11 @@ static int run_cases(struct bench *bench, struct err *err)
     while (result->n_cases < n_wanted && !result->out_of_time) {
         if (run_case(bench, options->first_case + result->n_cases, err))
             return -1;
-        if (result->interrupted)
+        if (result->interrupted || result->out_of_time)
             return 0;
         progress_update(options->progress, ++result->n_cases);
-        result->out_of_time =
-            bench_is_late(options, begin_ms) && result->n_cases < n_wanted;
+        result->out_of_time = bench_is_late(options, bench->begin_ms) &&
+                              result->n_cases < n_wanted;
     }
     return 0;
 }
@@ -221,8 +233,11 @@ int bench_lookup(struct bench_result *result, struct device *device,
                  const struct bench_options *options, struct sample_sink *sink,
                  struct err *err)
 {
-    struct bench bench = {
-        .device = device, .options = options, .sink = sink, .result = result};
+    struct bench bench = {.device = device,
+                          .options = options,
+                          .sink = sink,
+                          .result = result,
+                          .begin_ms = clock_ms()};
     int rc;
 
     *result = (struct bench_result){0};

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 
 #define MAX_EXCHANGE_BYTES ((uint64_t)1 << 30)
 
@@ -23,10 +24,15 @@ void bench_options_init(struct bench_options *options)
     };
 }
 
+double bench_end_ms(const struct bench_options *options, double begin_ms)
+{
+    return options->time_limit_s > 0 ? begin_ms + options->time_limit_s * 1e3
+                                     : INFINITY;
+}
+
 bool bench_is_late(const struct bench_options *options, double begin_ms)
 {
-    return options->time_limit_s > 0 &&
-           clock_ms() - begin_ms > options->time_limit_s * 1e3;
+    return clock_ms() > bench_end_ms(options, begin_ms);
 }
 
 uint64_t bench_max_exchange(const struct bench_options *options)

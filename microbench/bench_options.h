@@ -36,8 +36,9 @@ struct bench_options {
      * must be set. */
     uint64_t n_cases;
     uint64_t first_case;
-    /* Time limit of the run; 0: no limit. The case that exceeds the limit is
-     * still measured, and then the run ends. */
+    /* Time limit of the run; 0: no limit. The sample that exceeds the limit is
+     * still measured, and then the run ends. At least one sample is
+     * measured. */
     double time_limit_s;
     /* True for a mixed list, in which each case has its own batch, precision
      * and optimizer (see microbench/sampler.h). */
@@ -72,6 +73,8 @@ void bench_options_init(struct bench_options *options);
 /* Returns true if the time limit of the options has passed. begin_ms is the
  * time at which the work began, as given by clock_ms. */
 bool bench_is_late(const struct bench_options *options, double begin_ms);
+/* Returns the time on clock_ms() at which the limit ends, or INFINITY. */
+double bench_end_ms(const struct bench_options *options, double begin_ms);
 
 struct bench_result {
     uint64_t seed;       /* id of the case list */

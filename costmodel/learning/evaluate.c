@@ -364,8 +364,7 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     double **predicted = judged.predicted, *sums;
 
     memset(evaluation, 0, sizeof(*evaluation));
-    for (size_t i = 0; i < n; i++)
-        evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
+    evaluation->disturbed = sample_disturbed(samples, n);
     sums = ARENA_NEW(&arena, double, n);
     evaluation->repeats = evaluate_cases(samples, n, sums);
     evaluation->sentinels = sample_sentinels(samples, n);

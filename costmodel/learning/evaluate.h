@@ -42,8 +42,7 @@ struct evaluation {
     /* Errors of each predictor. Their member `n` is 0 if the predictor does not
      * apply. */
     struct errors errors[N_PREDICTORS];
-    /* Number of samples left out because the device was throttled. */
-    size_t n_throttled;
+    struct disturbed_samples disturbed; /* among all samples */
     struct errors repeats; /* repeatability, from evaluate_cases() */
     struct sentinels sentinels;
     /* Setting classes. The class of the published setting comes first, if it

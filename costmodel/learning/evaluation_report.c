@@ -6,6 +6,7 @@
 #include "costmodel/modelfile/model_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Writes a name such as "fp16 sgd 1024-65536", with a "*" if the model was not
@@ -67,6 +68,24 @@ json_t *covered_to_json(const struct evaluation *evaluation)
                         evaluation->covered.n);
 }
 
+/* Prints how many samples are of a disturbed machine, and how much their times
+ * vary beside those of the others. */
+static void print_disturbed(const struct disturbed_samples *disturbed,
+                            struct buf *out)
+{
+    if (!disturbed->n_left_out && !disturbed->n_used)
+        return;
+    buf_printf(out, "disturbed       %zu samples used, %zu left out",
+               disturbed->n_used, disturbed->n_left_out);
+    if (isfinite(disturbed->spread_frac))
+        buf_printf(out, "; spread (p10 to p90) %.2f %%",
+                   100 * disturbed->spread_frac);
+    if (isfinite(disturbed->others_spread_frac))
+        buf_printf(out, ", others %.2f %%",
+                   100 * disturbed->others_spread_frac);
+    buf_printf(out, "\n");
+}
+
 void evaluation_print(const struct evaluation *evaluation, struct buf *out)
 {
     FIGURES_TABLE(error_figures, evaluation->errors, N_PREDICTORS, out);
@@ -83,9 +102,7 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
         buf_printf(out, "reference cases spread (p10 to p90) %.2f %%, of %zu\n",
                    100 * evaluation->sentinels.spread_frac,
                    evaluation->sentinels.n);
-    if (evaluation->n_throttled)
-        buf_printf(out, "left out        %zu samples of a disturbed machine\n",
-                   evaluation->n_throttled);
+    print_disturbed(&evaluation->disturbed, out);
 }
 
 /* Members of a setting class that are written next to its errors and range.
@@ -104,7 +121,12 @@ static const struct place_field evaluation_fields[] = {
     {"sentinels", EVALUATION(sentinels.n), true, 0, 0, NULL},
     {"sentinel_spread_frac", EVALUATION(sentinels.spread_frac), true, 0, 0,
      NULL},
-    {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
+    {"throttled", EVALUATION(disturbed.n_left_out), true, 0, 0, NULL},
+    {"disturbed_used", EVALUATION(disturbed.n_used), true, 0, 0, NULL},
+    {"disturbed_spread_frac", EVALUATION(disturbed.spread_frac), true, 0, 0,
+     NULL},
+    {"others_spread_frac", EVALUATION(disturbed.others_spread_frac), true, 0, 0,
+     NULL},
 };
 
 json_t *evaluation_to_json(const struct evaluation *evaluation)

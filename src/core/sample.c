@@ -94,3 +94,41 @@ struct sentinels sample_sentinels(const struct sample *samples, size_t n)
     mem_free(ms);
     return sentinels;
 }
+
+/* Returns the median spread of the samples with one of these bits or, if
+ * `flags` is 0, of the samples without any. */
+static double median_spread(const struct sample *samples, size_t n,
+                            unsigned flags)
+{
+    double *spreads = mem_alloc(n, sizeof(*spreads)), median = NAN;
+    size_t n_spreads = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct timing *time = &samples[i].total;
+        const unsigned own =
+            samples[i].flags & (SAMPLE_THROTTLED | SAMPLE_ACCEPTED);
+
+        if (time->median_ms > 0 && (flags ? own & flags : !own))
+            spreads[n_spreads++] =
+                (time->p90_ms - time->p10_ms) / time->median_ms;
+    }
+    if (n_spreads)
+        median = stats_median(spreads, n_spreads);
+    mem_free(spreads);
+    return median;
+}
+
+struct disturbed_samples sample_disturbed(const struct sample *samples,
+                                          size_t n)
+{
+    struct disturbed_samples disturbed = {
+        .spread_frac =
+            median_spread(samples, n, SAMPLE_THROTTLED | SAMPLE_ACCEPTED),
+        .others_spread_frac = median_spread(samples, n, 0)};
+
+    for (size_t i = 0; i < n; i++) {
+        disturbed.n_left_out += (samples[i].flags & SAMPLE_THROTTLED) != 0;
+        disturbed.n_used += (samples[i].flags & SAMPLE_ACCEPTED) != 0;
+    }
+    return disturbed;
+}

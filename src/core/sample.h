@@ -73,6 +73,9 @@ extern const char *const sample_kind_names[];
 /* Bit of sample.flags: the sample was measured while the clocks were lowered or
  * the machine was disturbed. */
 #define SAMPLE_THROTTLED 1u
+/* Bit that replaces SAMPLE_THROTTLED while such a sample is to be used like any
+ * other. It is not stored. */
+#define SAMPLE_ACCEPTED 2u
 
 /* State of the device while a sample was taken. A value is 0 if the device does
  * not report it. */
@@ -120,6 +123,18 @@ struct sentinels {
     double spread_frac; /* (90 % quantile - 10 % quantile) / median */
 };
 struct sentinels sample_sentinels(const struct sample *samples, size_t n);
+
+/* Samples of a disturbed machine among others. The spread of a sample is the
+ * 10th to the 90th percentile of its time, divided by the median; the members
+ * here are medians over the samples, NAN if there are none. */
+struct disturbed_samples {
+    size_t n_left_out;  /* samples with SAMPLE_THROTTLED */
+    size_t n_used;      /* samples with SAMPLE_ACCEPTED */
+    double spread_frac; /* of the samples with either bit */
+    double others_spread_frac;
+};
+struct disturbed_samples sample_disturbed(const struct sample *samples,
+                                          size_t n);
 
 /* One measurement of an all-to-all between ranks, with one pattern of message
  * sizes. */

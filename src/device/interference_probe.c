@@ -27,7 +27,7 @@
 #define DISTURBED 1.25
 #define PAUSE_MS 100
 #define PATIENCE_MS 2000.0
-#define PATIENCE_FRAC 0.5
+#define PATIENCE_FRAC 0.1
 
 struct interference_probe {
     struct device *device; /* not owned */
@@ -41,6 +41,7 @@ struct interference_probe {
     double taught_ms; /* best time that the sink knows; 0 if none */
     double last_ms;   /* time of the latest check */
     double opened_ms, waited_ms;
+    double end_ms; /* time at which patience runs out; INFINITY: never */
 };
 
 /* Draws the index sets of the check: one lookup per sample, uniform over the
@@ -139,7 +140,7 @@ int interference_probe_open(struct interference_probe **out,
     interference->device = device;
     interference->batch = device_is_host(device) ? CPU_BATCH : CUDA_BATCH;
     interference->opened_ms = clock_ms();
-    interference->best_ms = INFINITY;
+    interference->best_ms = interference->end_ms = INFINITY;
     rc = open_memory(interference, err) || open_lookup(interference, err) ? -1
                                                                           : 0;
     for (unsigned i = 0; !rc && i < N_FIRST_CHECKS; i++)
@@ -190,6 +191,23 @@ int interference_probe_teach(struct interference_probe *interference,
                                         interference->best_ms, err);
 }
 
+void interference_probe_limit(struct interference_probe *interference,
+                              double end_ms)
+{
+    interference->end_ms = end_ms;
+}
+
+/* Returns true if no more measurements are to be repeated. */
+static bool is_impatient(const struct interference_probe *interference)
+{
+    const double now_ms = clock_ms();
+
+    return interference->waited_ms >=
+               PATIENCE_MS +
+                   PATIENCE_FRAC * (now_ms - interference->opened_ms) ||
+           now_ms >= interference->end_ms || interrupt_requested();
+}
+
 int interference_probe_judge(struct interference_probe *interference,
                              double begin_ms,
                              enum interference_verdict *verdict,
@@ -205,10 +223,7 @@ int interference_probe_judge(struct interference_probe *interference,
         DISTURBED * interference->best_ms)
         return 0;
     *verdict = PROBE_DISTURBED;
-    if (interference->waited_ms >=
-            PATIENCE_MS +
-                PATIENCE_FRAC * (clock_ms() - interference->opened_ms) ||
-        interrupt_requested())
+    if (is_impatient(interference))
         return 0;
     nanosleep(&pause, NULL);
     interference->waited_ms += clock_ms() - begin_ms;

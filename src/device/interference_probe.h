@@ -36,6 +36,10 @@ int interference_probe_teach(struct interference_probe *interference,
                              const struct sample_setting *setting,
                              struct err *err) MUST_CHECK;
 
+/* Sets the time, on clock_ms(), from which on patience has run out. */
+void interference_probe_limit(struct interference_probe *interference,
+                              double end_ms);
+
 /*
  * Judges the measurement that began at begin_ms (clock_ms) and has just ended.
  * The verdict depends on two runs of the interference probe ("checks"), one
@@ -60,8 +64,9 @@ int interference_probe_teach(struct interference_probe *interference,
  *                    and patience has run out.
  *
  * Patience runs out when discarded measurements and pauses have taken 2 s plus
- * half of the time since interference_probe_open, or when the user wants to
- * stop.
+ * a tenth of the time since interference_probe_open, at the end of
+ * interference_probe_limit, or when the user wants to stop. So a machine that
+ * stays busy is measured for most of the time.
  */
 enum interference_verdict { PROBE_QUIET, PROBE_AGAIN, PROBE_DISTURBED };
 int interference_probe_judge(struct interference_probe *interference,

@@ -55,8 +55,30 @@ static void check_sentinels(void)
     is_near(worst, 0, 1e-12, "drift and spread are theirs alone");
 }
 
+/* Samples of a disturbed machine are counted, and the spread of their times is
+ * told from that of the others. */
+static void test_disturbed(void)
+{
+    struct sample samples[5] = {{.flags = 0}};
+    struct disturbed_samples disturbed = sample_disturbed(samples, 0);
+
+    ok(!disturbed.n_left_out && !disturbed.n_used &&
+           isnan(disturbed.spread_frac) && isnan(disturbed.others_spread_frac),
+       "no samples");
+    for (unsigned i = 0; i < 5; i++)
+        samples[i].total =
+            (struct timing){.median_ms = 2, .p10_ms = 1, .p90_ms = 3 + i};
+    samples[1].flags = samples[2].flags = SAMPLE_THROTTLED;
+    samples[4].flags = SAMPLE_ACCEPTED;
+    disturbed = sample_disturbed(samples, 5);
+    ok(disturbed.n_left_out == 2 && disturbed.n_used == 1, "both are counted");
+    is_near(disturbed.spread_frac, 2, 1e-12, "median of 1.5, 2 and 3");
+    is_near(disturbed.others_spread_frac, 1.75, 1e-12, "median of 1 and 2.5");
+}
+
 int main(void)
 {
     check_sentinels();
+    test_disturbed();
     return tap_done();
 }

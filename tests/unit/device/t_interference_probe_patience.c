@@ -36,7 +36,7 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 
 /* Measures until a measurement is kept, and returns the number of repetitions.
  * Stores in *left_ms the patience left before the last one. The patience is 2 s
- * plus half of the time since the probe was opened. */
+ * plus a tenth of the time since the probe was opened. */
 static unsigned measure(struct interference_probe *interference,
                         double opened_ms, enum interference_verdict *verdict,
                         double *left_ms)
@@ -49,7 +49,7 @@ static unsigned measure(struct interference_probe *interference,
     do {
         double begin_ms = now_ms;
 
-        *left_ms = 2000 + 0.5 * (now_ms - opened_ms) - waited_ms;
+        *left_ms = 2000 + 0.1 * (now_ms - opened_ms) - waited_ms;
         now_ms += MEASUREMENT_MS;
         look_ms = n == moment ? 1 : usual_ms;
         if (interference_probe_judge(interference, begin_ms, verdict, &err))
@@ -113,7 +113,7 @@ static void test_steady(struct device *device, struct interference_probe *quiet)
     n = measure(interference, opened_ms, &verdict, &left_ms);
     ok(n > 0 && n < N_MOST && verdict == PROBE_DISTURBED,
        "the load is noticed from the first measurement on");
-    now_ms += 1e4; /* time passes, which renews the patience */
+    now_ms += 1e5; /* time passes, which renews the patience */
     moment = 1;
     n = measure(interference, opened_ms, &verdict, &left_ms);
     ok(n > 2 && verdict == PROBE_DISTURBED,
@@ -122,6 +122,7 @@ static void test_steady(struct device *device, struct interference_probe *quiet)
     ok(!interference_probe_teach(interference, &sink, NULL, &err) &&
            best_ms == quiet_ms,
        "nothing new is stored");
+    now_ms += 1e5;
     look_ms = 0.5;
     n = measure(interference, opened_ms, &verdict, &left_ms);
     ok(n == 1 && verdict == PROBE_QUIET, "quieter than ever");

@@ -140,7 +140,7 @@ static enum interference_verdict judge(struct interference_probe *interference,
 }
 
 /* A measurement counts if the checks before and after it both take less than
- * 1.25 times the best. The patience is 2 s plus half of the time since the
+ * 1.25 times the best. The patience is 2 s plus a tenth of the time since the
  * probe was opened. */
 static void test_verdicts(void)
 {
@@ -176,9 +176,9 @@ static void test_patience(void)
         double waited, passed;
         enum interference_verdict verdict;
     } CASES[] = {
-        {1999, 0, PROBE_AGAIN},          {2000, 0, PROBE_DISTURBED},
-        {2999, 2000, PROBE_AGAIN},       {3000, 2000, PROBE_DISTURBED},
-        {12001, 20000, PROBE_DISTURBED}, {11999, 20000, PROBE_AGAIN},
+        {1999, 0, PROBE_AGAIN},         {2000, 0, PROBE_DISTURBED},
+        {2199, 2000, PROBE_AGAIN},      {2200, 2000, PROBE_DISTURBED},
+        {4001, 20000, PROBE_DISTURBED}, {3999, 20000, PROBE_AGAIN},
     };
     struct recorded own;
 
@@ -194,6 +194,23 @@ static void test_patience(void)
         interference_probe_close(interference);
         recorded_release(&own);
     }
+}
+
+/* From the time limit on, a disturbed measurement is kept at once. */
+static void test_limit(void)
+{
+    struct recorded own;
+    struct interference_probe *interference =
+        open_interference_probe(&own, DEVICE_CPU);
+
+    interference_probe_limit(interference, now_ms + 10);
+    now_ms += 9;
+    is_i64(judge(interference, 8, now_ms), PROBE_AGAIN, "before the limit");
+    now_ms += 1;
+    is_i64(judge(interference, 8, now_ms), PROBE_DISTURBED, "at the limit");
+    is_near(slept_ms, 0, 1e-9, "without a pause");
+    interference_probe_close(interference);
+    recorded_release(&own);
 }
 
 /* A learned time becomes the best if it is better than the probe's own. The
@@ -274,6 +291,7 @@ int main(void)
     test_open(DEVICE_CUDA, 1024);
     test_verdicts();
     test_patience();
+    test_limit();
     test_learned();
     test_failures();
     return tap_done();

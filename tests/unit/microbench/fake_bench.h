@@ -57,6 +57,16 @@ int interference_probe_open(struct interference_probe **out,
     return 0;
 }
 
+/* Time that interference_probe_limit set. */
+static double limit_ms;
+
+void interference_probe_limit(struct interference_probe *interference,
+                              double end_ms)
+{
+    (void)interference;
+    limit_ms = end_ms;
+}
+
 void interference_probe_close(struct interference_probe *interference)
 {
     (void)interference;

@@ -190,8 +190,8 @@ static void test_resumed(void)
     buf_release(&kept.text);
 }
 
-/* The run ends with the case that exceeds the time limit, unless this is the
- * last case anyway. */
+/* The run ends with the sample that exceeds the time limit, unless this is the
+ * last one anyway. */
 static void test_time(void)
 {
     static const struct {
@@ -221,6 +221,41 @@ static void test_time(void)
                result.out_of_time == CASES[i].is_late,
            "case %zu: %u done%s", i, (unsigned)result.n_cases,
            result.out_of_time ? ", late" : "");
+        buf_release(&kept.text);
+    }
+    case_ms = 0;
+}
+
+/* If the time limit passes inside a case, the case is not complete. The first
+ * sample is measured in any case. */
+static void test_time_inside(void)
+{
+    static const struct {
+        double case_ms;
+        uint64_t n_measured, n_cases;
+        const char *want;
+    } CASES[] = {
+        {300, 4, 1, " F28 F29+"},
+        {2000, 1, 1, " F28"},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        struct kept kept = {.busy = UINT64_MAX};
+        struct bench_options options;
+        struct bench_result result;
+
+        bench_options_init(&options);
+        options.first_case = 28;
+        options.max_tables = 5;
+        options.n_cases = 3;
+        options.time_limit_s = 1;
+        case_ms = CASES[i].case_ms;
+        result = run(&kept, &options);
+        is_str(kept.text.data, CASES[i].want, "samples in time");
+        ok(result.n_measured == CASES[i].n_measured &&
+               result.n_cases == CASES[i].n_cases && result.out_of_time,
+           "%u samples, %u whole cases", (unsigned)result.n_measured,
+           (unsigned)result.n_cases);
         buf_release(&kept.text);
     }
     case_ms = 0;
@@ -321,6 +356,7 @@ int main(void)
     test_large();
     test_resumed();
     test_time();
+    test_time_inside();
     test_end();
     test_memory();
     test_options();

@@ -55,14 +55,17 @@ int main(void)
         enum device_kind kind;
         double factor, pass_ms;
         unsigned n_falling, want;
+        double limit_s;
     } cases[] = {
-        {"steady from the start", DEVICE_CPU, 1, 1, 0, 6},
-        {"faster by 3 %", DEVICE_CPU, 0.97, 1, 1, 7},
-        {"faster by 1.5 %", DEVICE_CPU, 0.985, 1, 1, 6},
-        {"faster ten times", DEVICE_CPU, 0.97, 1, 10, 16},
-        {"faster for ever", DEVICE_CPU, 0.97, 600, 1000, 17},
-        {"a GPU raises its clocks", DEVICE_CUDA, 1, 20, 0, 25},
-        {"and is slow", DEVICE_CUDA, 1, 200, 0, 6},
+        {"steady from the start", DEVICE_CPU, 1, 1, 0, 6, 0},
+        {"faster by 3 %", DEVICE_CPU, 0.97, 1, 1, 7, 0},
+        {"faster by 1.5 %", DEVICE_CPU, 0.985, 1, 1, 6, 0},
+        {"faster ten times", DEVICE_CPU, 0.97, 1, 10, 16, 0},
+        {"faster for ever", DEVICE_CPU, 0.97, 600, 1000, 17, 0},
+        {"for a tenth of the time", DEVICE_CPU, 0.97, 600, 1000, 4, 24},
+        {"but not longer", DEVICE_CPU, 0.97, 600, 1000, 17, 200},
+        {"a GPU raises its clocks", DEVICE_CUDA, 1, 20, 0, 25, 0},
+        {"and is slow", DEVICE_CUDA, 1, 200, 0, 6, 0},
     };
 
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
@@ -85,9 +88,13 @@ int main(void)
         n_measured = n_before_first = 0;
         bench_options_init(&options);
         options.n_cases = 1;
+        options.time_limit_s = cases[c].limit_s;
         ok(!bench_lookup(&result, &device, &options, &sink, &err), "%s%s",
            cases[c].name, err.msg);
         is_i64(n_before_first, cases[c].want, "measurements before the first");
+        ok(cases[c].limit_s > 0 ? limit_ms == 1e3 * cases[c].limit_s
+                                : isinf(limit_ms),
+           "the interference probe knows the time limit");
         device_close(host);
     }
     return tap_done();
