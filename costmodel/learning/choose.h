@@ -9,6 +9,10 @@
  * gives the errors of each kind on samples that it did not see; all kinds are
  * judged by the same samples. Among kinds that are equally good, the simplest
  * is chosen. A monotone net is trained only if a caller asks for it.
+ *
+ * If on_epoch stops a net of the cross-validation, or if the time limit passes
+ * before the net of all samples is begun, no further net is begun, and the
+ * fitted roofline is taken.
  */
 
 /* Least number of samples from which a net is tried; held-out samples are not

@@ -66,17 +66,21 @@ static void multiply(bool transpose_a, bool transpose_b, size_t m, size_t n,
     gemm_host(&gemm, a, b, c);
 }
 
-/* Evaluates layer k of a net: out[n][n_out] = in weight' + bias. If the layer
- * has a ReLU, negative values are set to 0. */
+/* Evaluates layer k of a net for n inputs from in[first] on:
+ * out[n][n_out] = in weight' + bias. If the layer has a ReLU, negative values
+ * are set to 0. */
 static void layer_forward(const struct mlp *mlp, int k, const float *in,
-                          size_t n, struct mlp_work *work)
+                          size_t first, size_t n, struct mlp_work *work)
 {
     const struct mlp_layer *layer = &mlp->layers[k];
     const size_t n_out = layer->n_out;
     const bool relu = layer->relu;
-    float *out = work->out[k];
+    float *out = work->out[k] + first * n_out;
 
-    multiply(false, true, n, n_out, layer->n_in, in, layer->weight, out);
+    if (!n)
+        return;
+    multiply(false, true, n, n_out, layer->n_in, in + first * layer->n_in,
+             layer->weight, out);
     for (size_t i = 0; i < n; i++, out += n_out)
         for (size_t o = 0; o < n_out; o++) {
             const float x = out[o] + layer->bias[o];
@@ -85,30 +89,42 @@ static void layer_forward(const struct mlp *mlp, int k, const float *in,
         }
 }
 
-/* Computes the gradient of a layer's parameters. Unless d_in is NULL, also
- * computes the gradient of the layer's inputs. d_out[n][n_out] becomes the
- * derivative before the ReLU. */
-static void layer_backward(const struct mlp *mlp, int k, const float *in,
-                           size_t n, struct mlp_work *work, struct mlp *to,
-                           float *d_in)
+/* Turns the derivatives by n outputs of layer k, from the first one on, into
+ * derivatives before the activation function. Unless d_in is NULL, also
+ * computes the derivatives by the layer's inputs. */
+static void layer_backward(const struct mlp *mlp, int k, size_t first, size_t n,
+                           struct mlp_work *work, float *d_in)
 {
-    const struct mlp_layer *layer = &mlp->layers[k], *grad = &to->layers[k];
+    const struct mlp_layer *layer = &mlp->layers[k];
     const size_t n_out = layer->n_out, n_in = layer->n_in;
     const size_t n_relu = layer->relu ? n * n_out : 0;
-    const float *out = work->out[k];
-    float *d_out = work->d_out[k];
+    const float *out = work->out[k] + first * n_out;
+    float *d_out = work->d_out[k] + first * n_out;
 
     for (size_t i = 0; layer->exp2 && i < n * n_out; i++)
         d_out[i] *= is_limited(out[i]) ? 0 : (float)M_LN2 * out[i];
     for (size_t i = 0; i < n_relu; i++)
         d_out[i] = out[i] > 0 ? d_out[i] : 0;
+    if (d_in && n)
+        multiply(false, false, n, n_in, n_out, d_out, layer->weight,
+                 d_in + first * n_in);
+}
+
+/* Computes the gradient of the parameters of layer k, from the layer's n inputs
+ * and the derivatives by its outputs. */
+static void layer_gradient(const struct mlp *mlp, int k, const float *in,
+                           size_t n, const struct mlp_work *work,
+                           struct mlp *to)
+{
+    const struct mlp_layer *layer = &mlp->layers[k], *grad = &to->layers[k];
+    const size_t n_out = layer->n_out;
+    const float *d_out = work->d_out[k];
+
     memset(grad->bias, 0, n_out * sizeof(*grad->bias));
     for (size_t i = 0; i < n; i++)
         for (size_t o = 0; o < n_out; o++)
             grad->bias[o] += d_out[i * n_out + o];
-    multiply(true, false, n_out, n_in, n, d_out, in, grad->weight);
-    if (d_in)
-        multiply(false, false, n, n_in, n_out, d_out, layer->weight, d_in);
+    multiply(true, false, n_out, layer->n_in, n, d_out, in, grad->weight);
 }
 
 static void add_row(float *sum, float weight, const float *more, size_t n)
@@ -170,66 +186,139 @@ void mlp_make_monotone(struct mlp *mlp)
     }
 }
 
-void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
-                 struct mlp_work *work)
+/* Parts of the rows begin at multiples of this number. OpenBLAS's kernels for
+ * AVX2 compute 12 rows at once, so the products of the parts have the bits of a
+ * product of all rows. */
+#define ROWS_AT_ONCE 12
+
+/* Returns the first row of a part. */
+static size_t part_row(const struct mlp_batch *batch, unsigned part)
+{
+    const size_t row = batch->n_rows * part / MLP_PARTS;
+
+    return part < MLP_PARTS ? row - row % ROWS_AT_ONCE : batch->n_rows;
+}
+
+void mlp_forward_part(const struct mlp *mlp, const struct mlp_batch *batch,
+                      unsigned part, struct mlp_work *work)
+{
+    const size_t first = part_row(batch, part);
+    const size_t n = part_row(batch, part + 1) - first;
+
+    assert(batch->n_rows <= work->max_rows);
+    layer_forward(mlp, 0, batch->x, first, n, work);
+    layer_forward(mlp, 1, work->out[0], first, n, work);
+}
+
+void mlp_forward_head(const struct mlp *mlp, const struct mlp_batch *batch,
+                      struct mlp_work *work)
 {
     const struct mlp_shape *shape = &mlp->shape;
-    const size_t n_rows = batch->n_rows, n = batch->n_samples;
+    const size_t n = batch->n_samples;
 
     assert(batch->totals || !shape->n_totals);
-    assert(n_rows <= work->max_rows && n <= work->max_samples);
-    layer_forward(mlp, 0, batch->x, n_rows, work);
-    layer_forward(mlp, 1, work->out[0], n_rows, work);
+    assert(n <= work->max_samples);
     sum_embeddings(batch, work, shape->n_embed, shape->n_totals);
     if (shape->is_monotone)
         take_logs(mlp, n, work->s);
-    layer_forward(mlp, 2, work->s, n, work);
-    layer_forward(mlp, 3, work->out[2], n, work);
+    layer_forward(mlp, 2, work->s, 0, n, work);
+    layer_forward(mlp, 3, work->out[2], 0, n, work);
 }
 
-void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
-                  struct mlp_work *work, struct mlp *grad)
+void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
+                 struct mlp_work *work)
+{
+    for (unsigned part = 0; part < MLP_PARTS; part++)
+        mlp_forward_part(mlp, batch, part, work);
+    mlp_forward_head(mlp, batch, work);
+}
+
+void mlp_backward_head(const struct mlp *mlp, const struct mlp_batch *batch,
+                       struct mlp_work *work)
+{
+    layer_backward(mlp, 3, 0, batch->n_samples, work, work->d_out[2]);
+    layer_backward(mlp, 2, 0, batch->n_samples, work, work->d_s);
+    if (mlp->shape.is_monotone)
+        undo_logs(mlp, batch->n_samples, work->s, work->d_s);
+}
+
+void mlp_backward_part(const struct mlp *mlp, const struct mlp_batch *batch,
+                       unsigned part, struct mlp_work *work)
 {
     const size_t n_embed = mlp->shape.n_embed, n_in = mlp->layers[2].n_in;
-    const size_t n_rows = batch->n_rows, n = batch->n_samples;
+    const size_t first = part_row(batch, part);
+    const size_t end = part_row(batch, part + 1);
 
-    layer_backward(mlp, 3, work->out[2], n, work, grad, work->d_out[2]);
-    layer_backward(mlp, 2, work->s, n, work, grad, work->d_s);
-    if (mlp->shape.is_monotone)
-        undo_logs(mlp, n, work->s, work->d_s);
-    memset(work->d_out[1], 0, n_rows * n_embed * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
+    memset(work->d_out[1] + first * n_embed, 0,
+           (end - first) * n_embed * sizeof(float));
+    for (size_t i = 0; i < batch->n_samples; i++)
+        for (size_t j = max_u64(batch->first[i], first);
+             j < min_u64(batch->first[i + 1], end); j++)
             add_row(work->d_out[1] + j * n_embed, batch->weight[j],
                     work->d_s + i * n_in, n_embed);
-    layer_backward(mlp, 1, work->out[0], n_rows, work, grad, work->d_out[0]);
-    layer_backward(mlp, 0, batch->x, n_rows, work, grad, NULL);
+    layer_backward(mlp, 1, first, end - first, work, work->d_out[0]);
+    layer_backward(mlp, 0, first, end - first, work, NULL);
+}
+
+/* The first layer has about as much work as all others together, so it is one
+ * part. Returns the first layer of a part. */
+static int part_layer(unsigned part)
+{
+    return part < MLP_PARTS ? (int)part : MLP_LAYERS;
+}
+
+void mlp_gradient_part(const struct mlp *mlp, const struct mlp_batch *batch,
+                       unsigned part, const struct mlp_work *work,
+                       struct mlp *grad)
+{
+    const float *const in[MLP_LAYERS] = {batch->x, work->out[0], work->s,
+                                         work->out[2]};
+
+    for (int k = part_layer(part); k < part_layer(part + 1); k++)
+        layer_gradient(mlp, k, in[k], k < 2 ? batch->n_rows : batch->n_samples,
+                       work, grad);
 }
 
 void adam_init(struct adam *adam, size_t n, struct arena *arena)
 {
-    adam->n = n;
+    *adam = (struct adam){.n = n};
     adam->m = ARENA_NEW(arena, float, n);
     adam->v = ARENA_NEW(arena, float, n);
-    adam->step = 0;
+}
+
+void adam_begin(struct adam *adam, double learning_rate, double weight_decay)
+{
+    adam->step++;
+    adam->keep = (float)(1 - learning_rate * weight_decay);
+    adam->rate = (float)(learning_rate / (1 - pow(BETA_1, adam->step)));
+    adam->root = (float)(1 / sqrt(1 - pow(BETA_2, adam->step)));
 }
 
 void adam_update(struct adam *adam, float *params, const float *grad,
-                 double learning_rate, double weight_decay)
+                 size_t begin, size_t end)
 {
-    const float keep = (float)(1 - learning_rate * weight_decay);
     const float b1 = (float)BETA_1, b2 = (float)BETA_2;
     const float c1 = (float)(1 - BETA_1), c2 = (float)(1 - BETA_2);
+    const float keep = adam->keep, rate = adam->rate, root = adam->root;
     float *m = adam->m, *v = adam->v;
-    float rate, root;
 
-    adam->step++;
-    rate = (float)(learning_rate / (1 - pow(BETA_1, adam->step)));
-    root = (float)(1 / sqrt(1 - pow(BETA_2, adam->step)));
-    for (size_t i = 0; i < adam->n; i++) {
+    for (size_t i = begin; i < end; i++) {
         m[i] = b1 * m[i] + c1 * grad[i];
         v[i] = b2 * v[i] + c2 * grad[i] * grad[i];
         params[i] =
             keep * params[i] - rate * m[i] / (sqrtf(v[i]) * root + EPSILON);
     }
+}
+
+void mlp_update_part(struct mlp *mlp, const struct mlp *grad, unsigned part,
+                     struct adam *adam)
+{
+    const int last = part_layer(part + 1);
+    const size_t begin =
+        (size_t)(mlp->layers[part_layer(part)].weight - mlp->params);
+
+    adam_update(adam, mlp->params, grad->params, begin,
+                last < MLP_LAYERS
+                    ? (size_t)(mlp->layers[last].weight - mlp->params)
+                    : mlp->n_params);
 }

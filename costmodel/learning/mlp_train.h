@@ -41,14 +41,41 @@ struct mlp_work {
 void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
                    size_t max_rows, size_t max_samples, struct arena *arena);
 
-/* Computes the net's output y and stores it in work->out[3]. Keeps all values
- * that mlp_backward needs. */
+/*
+ * A training step, some of whose work is in parts that several threads may
+ * compute at the same time. All parts of a line must be done before the next
+ * line begins:
+ *
+ *     mlp_forward_part                      parts of the rows
+ *     mlp_forward_head, mlp_backward_head
+ *     mlp_backward_part                     parts of the rows
+ *     mlp_gradient_part, mlp_update_part    parts of the layers
+ *
+ * The parts do not depend on the number of threads, so the results do not
+ * either.
+ */
+#define MLP_PARTS 2u
+/* Computes the embeddings of a part of the rows. */
+void mlp_forward_part(const struct mlp *mlp, const struct mlp_batch *batch,
+                      unsigned part, struct mlp_work *work);
+/* Computes the net's output y and stores it in work->out[3]. */
+void mlp_forward_head(const struct mlp *mlp, const struct mlp_batch *batch,
+                      struct mlp_work *work);
+/* These two functions compute the derivatives of the loss by the outputs of the
+ * layers, before the activation functions. The derivatives by y must be in
+ * work->d_out[3]. */
+void mlp_backward_head(const struct mlp *mlp, const struct mlp_batch *batch,
+                       struct mlp_work *work);
+void mlp_backward_part(const struct mlp *mlp, const struct mlp_batch *batch,
+                       unsigned part, struct mlp_work *work);
+/* Stores the gradient of a part of the layers in `grad`. */
+void mlp_gradient_part(const struct mlp *mlp, const struct mlp_batch *batch,
+                       unsigned part, const struct mlp_work *work,
+                       struct mlp *grad);
+
+/* Computes the net's output y with all steps of the forward. */
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
                  struct mlp_work *work);
-/* Computes the gradient of all parameters from work->d_out[3], and stores it in
- * `grad`. mlp_forward must have been called for the same batch. */
-void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
-                  struct mlp_work *work, struct mlp *grad);
 
 /* Adam (Kingma and Ba, ICLR 2015) with its usual constants: beta 0.9 and 0.999,
  * epsilon 1e-8, bias corrected. Weight decay is decoupled from the gradient
@@ -57,11 +84,20 @@ struct adam {
     size_t n;
     float *m, *v; /* [n] moments, in the arena */
     unsigned step;
+    /* Factors of the current step: the share of a parameter that is kept, the
+     * learning rate, and the correction of the root of v. */
+    float keep, rate, root;
 };
 void adam_init(struct adam *adam, size_t n, struct arena *arena);
-/* Updates params[n] by one step against the gradient grad[n]. Before the step,
- * the parameters shrink by the fraction learning_rate * weight_decay. */
+/* Begins a step. In each step the parameters shrink by the fraction
+ * learning_rate * weight_decay first. */
+void adam_begin(struct adam *adam, double learning_rate, double weight_decay);
+/* Updates the parameters [begin, end) of params[n] against the gradient
+ * grad[n]. Several threads may update different parameters at the same time. */
 void adam_update(struct adam *adam, float *params, const float *grad,
-                 double learning_rate, double weight_decay);
+                 size_t begin, size_t end);
+/* Updates the parameters whose gradient mlp_gradient_part has stored. */
+void mlp_update_part(struct mlp *mlp, const struct mlp *grad, unsigned part,
+                     struct adam *adam);
 
 #endif

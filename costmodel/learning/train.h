@@ -10,8 +10,8 @@
  * shuffled batches, and the result has the weights of the epoch with the least
  * validation loss. A net on a roofline needs no validation, since it is pulled
  * to the roofline. It learns from all samples that are not held out, and has
- * the weights of the last epoch. Training runs on one thread. Equal samples,
- * options and machines give equal bytes.
+ * the weights of the last epoch. Equal samples, options and machines give equal
+ * bytes, for any number of threads.
  *
  * All differences from the published training were chosen by held-out error:
  *
@@ -52,6 +52,14 @@ enum train_loss {
     LOSS_SQUARED /* mean of (got - want)^2, in units of the mean time */
 };
 
+/* Progress of a training. The losses are in the units of training. Without
+ * validation both losses are equal. */
+struct train_epoch {
+    unsigned n_nets;        /* nets that are trained in all, at most */
+    unsigned epoch, epochs; /* epochs of this net: done, and planned */
+    double train_loss, validation_loss;
+};
+
 struct train_options {
     enum model_kind kind; /* default MODEL_NET */
     /* GPU of the roofline. If it is NULL, train_gpu() finds the GPU. */
@@ -74,15 +82,18 @@ struct train_options {
     enum train_loss loss;
     uint64_t seed;
     /* Time limit of train_fit, or of train_choose with all its trainings. A
-     * training stops with the best result so far, after one epoch at least. 0:
-     * no limit. */
+     * net stops with the best result so far, after one epoch at least. 0: no
+     * limit. */
     double time_limit_s;
-    /* Called after each of the `epochs` epochs; may be NULL. The losses are in
-     * the units of training. Without validation both losses are equal. If the
-     * function returns non-zero, training stops with the best or last weights
-     * so far. */
-    int (*on_epoch)(void *ctx, unsigned epoch, unsigned epochs,
-                    double train_loss, double validation_loss);
+    /* Threads, >= 1, default 1. The model does not depend on their number,
+     * unless a time limit ends the training. */
+    unsigned n_threads;
+    /* Number of nets that on_epoch gets, default 1; train_choose sets it. */
+    unsigned n_nets;
+    /* Called after each epoch, by one thread at a time; may be NULL. If the
+     * function returns non-zero, the training of this net stops with the best
+     * or last weights so far. */
+    int (*on_epoch)(void *ctx, const struct train_epoch *epoch);
     void *ctx;
 };
 /* Sets the defaults of this program. */

@@ -85,10 +85,10 @@ static int find_device(struct record_request *record, const char *name,
         name = cli_string(cli, "device");
         isa = NULL;
     }
-    training->device =
-        (struct sample_setting){.device = name,
-                                .isa = cli_string(cli, "isa"),
-                                .n_threads = (uint32_t)cli_u64(cli, "threads")};
+    training->device = (struct sample_setting){
+        .device = name,
+        .isa = cli_string(cli, "isa"),
+        .n_threads = (uint32_t)cli_u64(cli, "device-threads")};
     if (file_exists(path) &&
         store_open(&training->store, path, STORE_WRITE, err))
         return -1;

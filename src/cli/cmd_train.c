@@ -71,6 +71,10 @@ static int run_train(struct cli *cli, struct err *err)
     print_text(&training, (clock_ms() - begin_ms) / 1000);
     if (!interrupt_requested())
         return 0;
+    if (!training.model.mlp.n_params)
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted; '%s' holds the fitted roofline",
+                       cli_string(cli, "output"));
     return err_set(err, ERR_INTERRUPTED,
                    "interrupted after epoch %" PRIu64
                    "; '%s' holds the best model so far, of epoch %" PRIu64,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/training.h"
 
+#include "base/cpu.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
@@ -27,6 +28,8 @@ const struct option_spec training_options[] = {
      "by cross-validation, or a monotone net on a fitted roofline"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of the initial weights and of the shuffling"},
+    {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
+     "threads of the training; the model is the same for any number"},
     {"force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "write a net even if it is worse than the sum of single tables or, for "
      "retrain, few samples judge it"},
@@ -54,7 +57,7 @@ const struct option_spec device_options[] = {
      "part of the device's name, if the database holds several devices"},
     {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
      "instruction set of the device, e.g. avx512"},
-    {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
+    {"device-threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
      "CPU threads of the device"},
     {0},
 };
@@ -111,8 +114,8 @@ int training_choose_device(struct training *training, const char *name,
         if ((!is_to_train || is_wanted(&settings[i], cli)) &&
             (!name || strstr(settings[i].device, name)) &&
             (!isa || !strcmp(settings[i].isa, isa)) &&
-            (!cli_given(cli, "threads") ||
-             settings[i].n_threads == cli_u64(cli, "threads")))
+            (!cli_given(cli, "device-threads") ||
+             settings[i].n_threads == cli_u64(cli, "device-threads")))
             settings[n_wanted++] = settings[i];
     if (!n)
         return err_input(err, "'%s' holds no samples", path);
@@ -122,10 +125,11 @@ int training_choose_device(struct training *training, const char *name,
     for (size_t i = 0; i < n_wanted; i++)
         n_others += !is_same_device(&settings[i], &settings[0]);
     if (n_others)
-        return err_usage(err,
-                         "a model is of one device, but '%s' holds several; "
-                         "choose one with --device, --isa or --threads: %s",
-                         path, list_settings(settings, n_wanted, cli));
+        return err_usage(
+            err,
+            "a model is of one device, but '%s' holds several; "
+            "choose one with --device, --isa or --device-threads: %s",
+            path, list_settings(settings, n_wanted, cli));
     training->device = settings[0];
     return 0;
 }
@@ -179,8 +183,9 @@ int training_load(struct training *training, enum store_mode mode,
         return -1;
     /* Texts of dates sort in the order of the dates. */
     for (size_t i = 0; i < training->n; i++) {
-        if (cli_given(cli, "disturbed"))
-            training->samples[i].flags &= ~SAMPLE_THROTTLED;
+        if (cli_given(cli, "disturbed") &&
+            training->samples[i].flags & SAMPLE_THROTTLED)
+            training->samples[i].flags ^= SAMPLE_THROTTLED | SAMPLE_ACCEPTED;
         if (is_wanted(training->samples[i].setting, cli) &&
             (!since || strcmp(training->samples[i].started_at, since) >= 0))
             training->samples[n++] = training->samples[i];
@@ -195,10 +200,12 @@ int training_load(struct training *training, enum store_mode mode,
         n_settings ? list_settings(settings, n_settings, cli) : "none at all");
 }
 
-/* A training whose progress is shown. */
+/* A training whose progress is shown, with all its nets. */
 struct watched {
     struct progress progress;
-    /* least loss on the validation samples; INFINITY before the first epoch */
+    unsigned n_nets, n_begun; /* nets in all, and nets that were begun */
+    uint64_t n_planned;       /* epochs of the nets that were begun */
+    /* least loss of a single net; INFINITY before the first epoch */
     double best_loss;
     unsigned best_epoch;
 };
@@ -207,25 +214,30 @@ static void tell_best(const void *ctx, struct buf *out)
 {
     const struct watched *watched = ctx;
 
-    if (isfinite(watched->best_loss))
+    if (watched->n_nets > 1)
+        buf_printf(out, ", network %u of %u", watched->n_begun,
+                   watched->n_nets);
+    else if (isfinite(watched->best_loss))
         buf_printf(out, ", best loss %.4g (epoch %u)", watched->best_loss,
                    watched->best_epoch);
 }
 
-static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
-                    double train_loss, double validation_loss)
+static int on_epoch(void *ctx, const struct train_epoch *epoch)
 {
     struct watched *watched = ctx;
 
-    (void)train_loss;
-    if (epoch <= 1)
-        watched->best_loss = INFINITY; /* a new training begins */
-    if (validation_loss < watched->best_loss) {
-        watched->best_loss = validation_loss;
-        watched->best_epoch = epoch;
+    if (epoch->epoch == 1) {
+        watched->n_nets = epoch->n_nets;
+        watched->n_begun++;
+        watched->n_planned += epoch->epochs;
     }
-    watched->progress.total = epochs;
-    progress_update(&watched->progress, epoch);
+    if (epoch->validation_loss < watched->best_loss) {
+        watched->best_loss = epoch->validation_loss;
+        watched->best_epoch = epoch->epoch;
+    }
+    watched->progress.total =
+        watched->n_planned * watched->n_nets / watched->n_begun;
+    progress_update(&watched->progress, watched->progress.done + 1);
     return interrupt_requested();
 }
 
@@ -240,6 +252,7 @@ int training_fit(struct training *training, int kind,
     options->ctx = &watched;
     progress_start(&watched.progress, label, options->epochs,
                    cli_given(training->cli, "verbose"));
+    watched.progress.limit_s = options->time_limit_s;
     watched.progress.tell = tell_best;
     watched.progress.ctx = &watched;
     if (kind >= 0)
@@ -263,6 +276,9 @@ int training_run(struct training *training, struct err *err)
     options.epochs = (unsigned)cli_u64(cli, "epochs");
     options.time_limit_s = cli_double(cli, "time-limit");
     options.seed = cli_u64(cli, "seed");
+    options.n_threads = cli_given(cli, "threads")
+                            ? (unsigned)cli_u64(cli, "threads")
+                            : cpu_count();
     if (training_fit(training, kind, &options, "epochs", err))
         return -1;
     evaluate_model(&training->evaluation, model, training->samples,

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /*
  * OpenBLAS is loaded on demand. If it were linked, it would start threads in
@@ -16,28 +15,22 @@
  */
 
 #define LIBRARY "libopenblas.so.0"
-/* Free memory that OpenBLAS needs for its first matrix product, with a margin
- * for other mappings. OpenBLAS maps 128 MiB, and retries for ever if there is
- * not enough memory. */
-#define BUFFER_BYTES ((size_t)160 << 20)
 
-/* Makes OpenBLAS allocate its buffer while there is enough memory. OpenBLAS
- * keeps the buffer. */
+/* Makes OpenBLAS map its first buffer while there is enough address space. */
 static void take_buffer(void)
 {
     const float a[1] = {1}, b[1] = {1};
     float c[1];
-    void *room = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (room == MAP_FAILED)
-        mem_exhausted(1, BUFFER_BYTES);
-    munmap(room, BUFFER_BYTES);
+    if (!openblas_has_room())
+        openblas_no_room();
     gemm_host(&(struct gemm){.m = 1, .n = 1, .k = 1, .n_batch = 1}, a, b, c);
 }
 
 int gemm_init(struct err *err)
 {
+    if (dlsym(RTLD_DEFAULT, "cblas_sgemm"))
+        return 0;
     /* OpenBLAS reads OPENBLAS_NUM_THREADS when it is loaded, so it starts no
      * thread. */
     if (setenv("OPENBLAS_NUM_THREADS", "1", 1))
@@ -51,11 +44,27 @@ int gemm_init(struct err *err)
     return 0;
 }
 
+/* Stores the address of a function of OpenBLAS, or NULL, in `function`. */
+static void find(const char *name, void *function)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+
+    memcpy(function, &address, sizeof address);
+}
+
 void (*openblas_sgemm(void))(void)
 {
-    void *address = dlsym(RTLD_DEFAULT, "cblas_sgemm");
     void (*function)(void);
 
-    memcpy(&function, &address, sizeof function);
+    find("cblas_sgemm", &function);
     return function;
+}
+
+struct openblas_buffers openblas_buffers(void)
+{
+    struct openblas_buffers buffers;
+
+    find("blas_memory_alloc", &buffers.take);
+    find("blas_memory_free", &buffers.give);
+    return buffers;
 }

@@ -24,3 +24,12 @@ void (*openblas_sgemm(void))(void)
 {
     return (void (*)(void))cblas_sgemm;
 }
+
+/* Declared in no header of OpenBLAS. */
+void *blas_memory_alloc(int position);
+void blas_memory_free(void *buffer);
+
+struct openblas_buffers openblas_buffers(void)
+{
+    return (struct openblas_buffers){blas_memory_alloc, blas_memory_free};
+}

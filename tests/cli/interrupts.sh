@@ -82,12 +82,25 @@ interrupted works plan "$tables" --gpus 2 --from plan.json --json \
     --host-ms 0 --effort 1000000000000
 grep -o -e '^  "movement"' -e '^  "error"' stdout
 
+echo "== several networks at once"
+few_samples many.db
+# They are undisturbed, so that there are enough to train on.
+sqlite3 many.db 'UPDATE sample SET flags = 0'
+for threads in 1 3; do
+    interrupted works train --db many.db -o model --force --epochs 1000000 \
+        --threads $threads
+    "$NEUROSHARD" model info model | grep '^kind'
+done
+
 echo "== a short address space"
 # Sanitizers reserve more address space than any limit here.
 limits=
 [ -z "$FAULT_SO" ] || limits="30 50 70 90 120 160 200 250 310 400"
 few_samples few.db 100
+# All samples count, so that there are enough to train networks on.
+sqlite3 few.db 'UPDATE sample SET flags = 0'
 for command in "plan $tables --gpus 2 --effort 10" \
+    "train --db few.db -o short --kind net --epochs 1 --force --threads 2" \
     "eval --db few.db
     --model $ROOT/data/models/cpu-amd-epyc-2t.nsm"; do
     for mb in $limits; do

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/gemm.h"
 
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
@@ -392,6 +393,48 @@ static void test_device(const struct test_device *which)
     device_close(device);
 }
 
+#define N_THREADS 4u
+#define N_PRODUCTS 64u
+
+static void multiply_one(void *ctx, size_t i, unsigned thread)
+{
+    const struct batch *batch = ctx;
+
+    (void)thread;
+    gemm_host(&batch->gemm, batch->a, batch->b, batch->c + i * batch->n_c);
+}
+
+/* Threads that compute products at the same time get the bits of one thread. */
+static void test_threads(void)
+{
+    struct batch batch = {.gemm = {.m = 200, .n = 32, .k = 128, .n_batch = 1},
+                          .n_a = 200 * 128,
+                          .n_b = 128 * 32,
+                          .n_c = 200 * 32};
+    unsigned n_threads = N_THREADS, n_wrong = 0;
+    struct pool *pool = pool_open(N_THREADS);
+    struct rng rng;
+    struct err err = {0};
+
+    ok(!gemm_reserve(&n_threads, &err) && n_threads >= 1 &&
+           n_threads <= N_THREADS,
+       "%u threads may compute products%s", n_threads, err.msg);
+    rng_init(&rng, 5, 0);
+    batch.a = draw(&rng, batch.n_a, false);
+    batch.b = draw(&rng, batch.n_b, false);
+    batch.c = mem_alloc(N_PRODUCTS * batch.n_c, sizeof(float));
+    multiply_one(&batch, 0, 0);
+    pool_run(n_threads > 1 ? pool : NULL, N_PRODUCTS, multiply_one, &batch);
+    for (size_t i = 1; i < N_PRODUCTS; i++)
+        n_wrong += memcmp(batch.c, batch.c + i * batch.n_c,
+                          batch.n_c * sizeof(float)) != 0;
+    is_i64(n_wrong, 0, "products that differ from the first");
+    mem_free(batch.a);
+    mem_free(batch.b);
+    mem_free(batch.c);
+    pool_close(pool);
+}
+
 int main(int argc, char **argv)
 {
     char path[1024];
@@ -407,5 +450,6 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < N_TEST_DEVICES; i++)
         test_device(&TEST_DEVICES[i]);
+    test_threads();
     return tap_done();
 }

@@ -5,10 +5,14 @@
  * model is trained on fewer samples than the final model. */
 #include "base/stats.h"
 #include "costmodel/learning/choose.h"
+#include "costmodel/modelfile/model_file.h"
 #include "device/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/predict_samples.h"
 #include "tests/tap.h"
+
+#include <sched.h>
+#include <stdatomic.h>
 
 #define N_SAMPLES 60
 #define N_FOLDS 10
@@ -157,22 +161,18 @@ static void test_counts(void)
     }
 }
 
-static int count_epoch(void *ctx, unsigned epoch, unsigned epochs,
-                       double train_loss, double validation_loss)
+static int count_epoch(void *ctx, const struct train_epoch *epoch)
 {
     (void)epoch;
-    (void)epochs;
-    (void)train_loss;
-    (void)validation_loss;
     ++*(unsigned *)ctx;
     return 0;
 }
 
-/* All trainings share a time limit. After its end each net is trained for one
- * epoch. */
+/* All trainings share a time limit. After its end no net is begun, and the
+ * fitted roofline is taken. */
 static void test_limit(void)
 {
-    enum { N = 112, N_NETS = 21 }; /* two kinds in ten folds, and the model */
+    enum { N = 112 };
     struct arena arena = {0};
     const struct sample *samples = few_samples('B', N, 0.4, 1, &arena);
     struct train_options options;
@@ -186,10 +186,119 @@ static void test_limit(void)
     options.ctx = &n_epochs;
     ok(!train_choose(&model, samples, N, &options, &arena, &err), "chosen%s",
        err.msg);
-    ok(n_epochs == N_NETS || n_epochs == N_NETS - 1,
-       "%u epochs of 20 or 21 "
-       "nets",
-       n_epochs);
+    ok(!n_epochs && model_kind(&model) == MODEL_ROOFLINE && model.choice.n == 1,
+       "no epoch, the roofline alone: %u, %u", n_epochs,
+       (unsigned)model.choice.n);
+    arena_release(&arena);
+}
+
+/* An epoch that stops its net ends the cross-validation: nets of other threads
+ * end after their epoch, and no net is begun. */
+static int stop_third(void *ctx, const struct train_epoch *epoch)
+{
+    (void)epoch;
+    return ++*(unsigned *)ctx >= 3;
+}
+
+static void test_stopped(void)
+{
+    struct arena arena = {0};
+    const struct sample *samples = few_samples('B', 112, 0.4, 1, &arena);
+
+    for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
+        struct train_options options;
+        struct model model;
+        struct err err = {0};
+        unsigned n_epochs = 0;
+
+        train_options_init(&options);
+        options.n_threads = n_threads;
+        options.on_epoch = stop_third;
+        options.ctx = &n_epochs;
+        ok(!train_choose(&model, samples, 112, &options, &arena, &err) &&
+               n_epochs >= 3 && n_epochs <= 3 + n_threads &&
+               model_kind(&model) == MODEL_ROOFLINE && model.choice.n == 1,
+           "%u threads stop after %u epochs%s", n_threads, n_epochs, err.msg);
+    }
+    arena_release(&arena);
+}
+
+/* Nets on several threads give the bits of one thread. on_epoch is called by
+ * one thread at a time, with the number of all nets. */
+struct turns {
+    atomic_bool is_inside;
+    unsigned n_epochs, n_nets, n_overlaps;
+};
+
+static int take_turn(void *ctx, const struct train_epoch *epoch)
+{
+    struct turns *turns = ctx;
+
+    turns->n_overlaps += atomic_exchange(&turns->is_inside, true);
+    turns->n_nets = epoch->n_nets;
+    turns->n_epochs++;
+    sched_yield(); /* gives another thread time to come in */
+    atomic_store(&turns->is_inside, false);
+    return 0;
+}
+
+static void test_threads(size_t n, unsigned n_nets, unsigned most)
+{
+    struct arena arena = {0};
+    const struct sample *samples = few_samples('B', n, 0.4, 1, &arena);
+    const char *first = NULL;
+    size_t first_len = 0;
+
+    for (unsigned n_threads = 1; n_threads <= most; n_threads++) {
+        struct turns turns = {.is_inside = false};
+        struct train_options options;
+        struct model model;
+        struct err err = {0};
+        const char *data;
+        size_t len;
+
+        train_options_init(&options);
+        options.epochs = 3;
+        options.n_threads = n_threads;
+        options.on_epoch = take_turn;
+        options.ctx = &turns;
+        if (!ok(!train_choose(&model, samples, n, &options, &arena, &err),
+                "%u threads%s", n_threads, err.msg))
+            continue;
+        ok(turns.n_nets == n_nets && turns.n_epochs >= 3 * (n_nets - 1) &&
+               turns.n_epochs <= 3 * n_nets && !turns.n_overlaps,
+           "%u epochs of up to %u nets, one at a time", turns.n_epochs,
+           turns.n_nets);
+        model_to_bytes(&model, &data, &len, &arena);
+        if (!first) {
+            first = data;
+            first_len = len;
+        }
+        ok(len == first_len && !memcmp(data, first, len), "the same model");
+    }
+    arena_release(&arena);
+}
+
+/* If a model cannot be trained, the first error is reported, for any number of
+ * threads. */
+static void test_failure(void)
+{
+    struct arena arena = {0};
+    const struct sample *samples = few_samples('B', 112, 0.4, 1, &arena);
+
+    for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
+        struct train_options options;
+        struct model model;
+        struct err err = {0};
+
+        train_options_init(&options);
+        options.epochs = 3;
+        options.learning_rate = NAN;
+        options.n_threads = n_threads;
+        ok(train_choose(&model, samples, 112, &options, &arena, &err) != 0 &&
+               strstr(err.msg, "training diverged"),
+           "%u threads: %s", n_threads, err.msg);
+    }
     arena_release(&arena);
 }
 
@@ -205,5 +314,9 @@ int main(void)
     test_corrected('B');
     test_counts();
     test_limit();
+    test_stopped();
+    test_threads(112, 21, 2); /* two kinds of nets in ten folds */
+    test_threads(2300, 3, 4); /* two kinds of nets in one fold */
+    test_failure();
     return tap_done();
 }

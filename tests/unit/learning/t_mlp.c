@@ -124,7 +124,11 @@ static void test_gradients(uint64_t seed, bool has_totals, bool is_monotone)
     mlp_work_init(&work, &f.mlp, N_ROWS, N_SAMPLES, &f.arena);
     mlp_forward(&f.mlp, &f.batch, &work);
     memcpy(work.d_out[3], f.d_y, sizeof(f.d_y));
-    mlp_backward(&f.mlp, &f.batch, &work, &grad);
+    mlp_backward_head(&f.mlp, &f.batch, &work);
+    for (unsigned part = 0; part < MLP_PARTS; part++)
+        mlp_backward_part(&f.mlp, &f.batch, part, &work);
+    for (unsigned part = 0; part < MLP_PARTS; part++)
+        mlp_gradient_part(&f.mlp, &f.batch, part, &work, &grad);
     params = ARENA_NEW(&f.arena, double, f.mlp.n_params);
     for (size_t i = 0; i < f.mlp.n_params; i++)
         params[i] = (double)f.mlp.params[i];
@@ -206,7 +210,9 @@ static void test_adam(void)
             want[i] -= 0.1 * (m[i] / (1 - pow(0.9, step))) /
                        (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8);
         }
-        adam_update(&adam, x, grad, 0.1, 0.01);
+        adam_begin(&adam, 0.1, 0.01);
+        adam_update(&adam, x, grad, 1, 2);
+        adam_update(&adam, x, grad, 0, 1);
     }
     is_near((double)x[0], want[0], 1e-4, "50 steps of Adam, first parameter");
     is_near((double)x[1], want[1], 1e-4, "50 steps of Adam, second parameter");

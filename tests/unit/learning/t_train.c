@@ -218,14 +218,13 @@ static void test_settings(struct arena *arena)
        "the same samples give the same bytes");
 }
 
-static int stop_at_three(void *ctx, unsigned epoch, unsigned epochs,
-                         double train_loss, double validation_loss)
+static int stop_at_three(void *ctx, const struct train_epoch *epoch)
 {
     unsigned *last = ctx;
 
-    (void)epochs;
-    *last = epoch;
-    return epoch == 3 || !isfinite(train_loss) || !isfinite(validation_loss);
+    *last = epoch->epoch;
+    return epoch->epoch == 3 || !isfinite(epoch->train_loss) ||
+           !isfinite(epoch->validation_loss);
 }
 
 /* Losses of a training run, and the epoch at which to stop it. */
@@ -234,20 +233,19 @@ struct losses {
     double least, last, change; /* change: relative, from the epoch before */
 };
 
-static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
-                 double validation_loss)
+static int watch(void *ctx, const struct train_epoch *epoch)
 {
     struct losses *losses = ctx;
+    const double loss = epoch->validation_loss;
 
-    (void)epochs;
-    losses->n_negative += train_loss < 0 || validation_loss < 0;
-    losses->change = fabs(validation_loss / losses->last - 1);
-    losses->last = validation_loss;
-    if (epoch == 1 || validation_loss < losses->least) {
-        losses->least = validation_loss;
-        losses->best = epoch;
+    losses->n_negative += epoch->train_loss < 0 || loss < 0;
+    losses->change = fabs(loss / losses->last - 1);
+    losses->last = loss;
+    if (epoch->epoch == 1 || loss < losses->least) {
+        losses->least = loss;
+        losses->best = epoch->epoch;
     }
-    return epoch == losses->stop;
+    return epoch->epoch == losses->stop;
 }
 
 /* Returns options for 40 epochs with large steps, whose losses are recorded. */
