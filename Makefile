@@ -499,7 +499,8 @@ gpu-check: gpu-programs
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
 .PHONY: demo bench bench-plain bench-ablation bench-products bench-package \
-    bench-loaded bench-empty bench-wire bench-unknown-wire fuzz run-fuzz
+    bench-busy bench-loaded bench-empty bench-wire bench-unknown-wire fuzz \
+    run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -521,12 +522,18 @@ bench: $(call programs,$(filter-out $(SLOW_BENCHES),$(BENCHES)))
 	done; \
 	$(MAKE) --no-print-directory bench-package || \
 	    failed="$$failed bench-package"; \
+	$(MAKE) --no-print-directory bench-busy || failed="$$failed bench-busy"; \
 	test -z "$$failed" || { echo "missed a limit:$$failed"; exit 1; }
 
 bench-package: $(O)/neuroshard
 	@echo; echo "== package"
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' $(PYTHON_ENV) \
 	    tests/bench/package.py
+
+bench-busy: $(O)/neuroshard
+	@echo; echo "== busy"
+	@NEUROSHARD='$(abspath $(O)/neuroshard)' NEUROSHARD_DATA='$(CURDIR)/data' \
+	    tests/bench/busy.py
 
 bench-loaded: $(O)/neuroshard
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' tests/bench/loaded
@@ -792,6 +799,7 @@ make [TARGET] [SWITCH=VALUE]...
   bench-ablation  what each part of the search buys
   bench-products  40 MLPs, executed, and predicted from measured products
   bench-package  what a plan through Python costs beside the command
+  bench-busy  training on several threads, and measuring on a busy machine
   bench-loaded  whether a busy machine is seen from the first sample
   bench-empty  what the host costs a sample on a GPU whose kernels do nothing
   bench-wire  exchanges and plans over links of a known rate, beside what is
