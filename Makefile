@@ -808,7 +808,7 @@ make [TARGET] [SWITCH=VALUE]...
   bench-unknown-wire  plan --wire on twelve lists, beside plans made at ten fixed
              bandwidths; EFFORT=60000 takes some minutes
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
-             STAGE=correct|ceilings|collect|train|validate does one part,
+             STAGE=correct|ceilings|products|collect|train|validate does one part,
              SMALL=1 only shows that all of it works
   gpu-programs  what gpu-check needs (STATIC=1: for another machine)
   gpu-archive  that in one file for a machine without packages; CUDA_HOMES='A B'

@@ -15,9 +15,10 @@
 #define MIN_ITERATIONS 5
 #define MAX_ITERATIONS 12
 /* A repetition computes short products several times, so that it takes this
- * long. The time stamps of a GPU take microseconds themselves. */
+ * long. The time stamps of a GPU take microseconds themselves. The products are
+ * so few that they can be queued in 0.2 ms (device_delay). */
 #define LEAST_MS 0.1
-#define MAX_RUNS 32
+#define MAX_RUNS 16
 #define SEED 46
 
 /* --- the grid --- */
@@ -239,22 +240,21 @@ static int compute(struct product_run *run, struct err *err)
 }
 
 /* Computes the product n_runs times and stores the time of one. The second
- * warm-up sets n_runs for the repetitions after it. Warm-ups are not held
- * (device_hold), because loading of kernels waits for the GPU. */
+ * warm-up sets n_runs for the repetitions after it. A GPU is delayed until the
+ * products are queued. It is not held (device_hold), because cuBLAS may wait
+ * for the GPU. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct product_run *run = ctx;
     struct device *device = run->device;
     const struct processor_time begin = used_now();
 
-    if ((number >= N_WARM_UP && device_hold(device, err)) ||
-        device_mark(device, 0, err))
+    if (device_delay(device, err) || device_mark(device, 0, err))
         return -1;
     for (unsigned i = 0; i < run->n_runs; i++)
         if (compute(run, err))
             return -1;
-    if (device_mark(device, 1, err) || device_release(device, err) ||
-        device_elapsed(device, 0, 1, ms, err))
+    if (device_mark(device, 1, err) || device_elapsed(device, 0, 1, ms, err))
         return -1;
     if (device_is_host(device))
         *ms = computing_ms(device, &begin, *ms);
