@@ -24,10 +24,13 @@
  */
 
 #define PRODUCT_TIMES_MAX 8192
+/* Shortest time in ms, and largest error. */
+#define PRODUCT_TIMES_MIN_MS 1e-9
+#define PRODUCT_TIMES_MAX_ERROR 1e6
 
 struct product_time {
     struct product product;
-    double ms; /* > 0 */
+    double ms; /* >= PRODUCT_TIMES_MIN_MS */
 };
 
 struct product_times {

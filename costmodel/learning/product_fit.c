@@ -28,7 +28,8 @@ static void judge(struct product_times *times, struct arena *arena)
         const double predicted = product_times_without(times, i);
 
         if (isfinite(predicted))
-            errors[n++] = fmax(ms, predicted) / fmin(ms, predicted) - 1;
+            errors[n++] = fmin(fmax(ms, predicted) / fmin(ms, predicted) - 1,
+                               PRODUCT_TIMES_MAX_ERROR);
     }
     times->error_frac = n ? stats_quantile(errors, n, COVERED) : 0;
     times->median_error_frac = n ? stats_median(errors, n) : 0;
@@ -43,7 +44,7 @@ size_t product_fit(struct product_times *times,
     *times = (struct product_times){0};
     times->items = ARENA_NEW(arena, struct product_time, n_most);
     for (size_t i = 0; i < n && times->n < n_most; i++)
-        if (samples[i].timing.median_ms > 0 &&
+        if (samples[i].timing.median_ms >= PRODUCT_TIMES_MIN_MS &&
             (takes_disturbed || !(samples[i].flags & SAMPLE_THROTTLED)))
             times->items[times->n++] = (struct product_time){
                 samples[i].product, rounded(samples[i].timing.median_ms)};

@@ -5,15 +5,14 @@
 #include <stdio.h>
 
 #define MAX_MS 1e9
-#define MIN_MS 1e-9
-#define MAX_ERROR 1e6
 /* Most groups: one for each pair of a type and a form. */
 #define MAX_GROUPS (N_DENSE_TYPES * N_PRODUCT_FORMS)
 
 #define TIMES(member) MEMBER_OF(struct product_times, member)
 static const struct place_field error_fields[] = {
-    {"median_error_frac", TIMES(median_error_frac), true, 0, MAX_ERROR, NULL},
-    {"error_frac", TIMES(error_frac), true, 0, MAX_ERROR, NULL},
+    {"median_error_frac", TIMES(median_error_frac), true, 0,
+     PRODUCT_TIMES_MAX_ERROR, NULL},
+    {"error_frac", TIMES(error_frac), true, 0, PRODUCT_TIMES_MAX_ERROR, NULL},
 };
 
 #define PRODUCT(member) MEMBER_OF(struct product, member)
@@ -95,8 +94,8 @@ static int read_time(struct product_time *time, const struct json_place *place,
                    read_side(&product->n, place, key, list, 1, err) ||
                    read_side(&product->k, place, key, list, 2, err) ||
                    read_side(&product->n_batch, place, key, list, 3, err) ||
-                   place_list_double(&time->ms, place, key, list, 4, MIN_MS,
-                                     MAX_MS, err)
+                   place_list_double(&time->ms, place, key, list, 4,
+                                     PRODUCT_TIMES_MIN_MS, MAX_MS, err)
                ? -1
                : 0;
 }

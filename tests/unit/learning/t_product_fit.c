@@ -44,6 +44,14 @@ int main(void)
     is_i64((int64_t)product_fit(&times, samples, N, true, &arena), 0,
            "all are used if asked for");
     is_i64((int64_t)times.n, N, "also the disturbed one");
+    samples[0].timing.median_ms = 1e9;
+    samples[1].timing.median_ms = 0;
+    is_i64((int64_t)product_fit(&times, samples, 2, true, &arena), 1,
+           "a product without a time is left out");
+    ok(times.n == 1 && times.error_frac == 0, "one has no error");
+    samples[1].timing.median_ms = 1e-9;
+    product_fit(&times, samples, 2, true, &arena);
+    is_near(times.error_frac, PRODUCT_TIMES_MAX_ERROR, 0, "the largest error");
     is_i64((int64_t)product_fit(&times, samples, 0, false, &arena), 0, "none");
     ok(!times.n && times.error_frac == 0, "without errors");
     arena_release(&arena);
