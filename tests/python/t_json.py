@@ -259,6 +259,10 @@ ANSWERS = [
         "model info",
         ["model", "info", str(ROOT / "data/models/cpu-amd-epyc-2t.nsm")],
     ),
+    (
+        "model info",
+        ["model", "info", str(ROOT / "tests/fuzz/corpus/model/products.nsm")],
+    ),
     ("model import", ["model", "import", "nets", "-o", "net.nsm"]),
     ("db info", ["db", "info", "costs.db"]),
     ("db check", ["db", "check", "c.db"]),
