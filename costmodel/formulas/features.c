@@ -84,16 +84,6 @@ enum {
 _Static_assert(ID_tables <= MAX_FEATURES && N_ALL - ID_tables <= MAX_TOTALS,
                "a set has room for all");
 
-struct table_use *use_tables(const struct problem *problem, double batch,
-                             struct arena *arena)
-{
-    struct table_use *use =
-        ARENA_NEW(arena, struct table_use, problem->n_tables);
-
-    problem_use_all(problem, batch, use);
-    return use;
-}
-
 void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table)

@@ -58,11 +58,6 @@ struct feature_input {
     double parts[ROOFLINE_PARTS]; /* roofline parts; see estimate_fill */
 };
 
-/* Returns the reuse of each of the problem's tables over a batch of `batch`
- * samples. The result is allocated in the arena. */
-struct table_use *use_tables(const struct problem *problem, double batch,
-                             struct arena *arena);
-
 /* Fills the input for a table of a measured sample. The output vectors of the
  * sample are fp32. */
 void feature_input_of_sample(struct feature_input *input,

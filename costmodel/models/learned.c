@@ -52,9 +52,9 @@ struct learned {
     double batch;   /* batch that the net is evaluated at */
     bool has_state; /* true if an optimizer in `ranges` has a state */
     /* [n_tables]: reuse of rows at the net's batch. */
-    struct table_use *as_trained;
+    const struct table_use *as_trained;
     /* [n_tables]: reuse of rows at the problem's batch. */
-    struct table_use *as_planned;
+    const struct table_use *as_planned;
     double batch_ratio; /* problem's batch over the net's batch */
     double floor_gbps;  /* bandwidth of the floor; 0: unknown */
     /* Figures of the GPU, for all times that the model does not cover. */
@@ -544,10 +544,10 @@ int oracle_learned_open(struct oracle **out, const char *file,
         return -1;
     is_as_measured =
         choose_ranges(learned, problem, arena) && !learned->is_elsewhere;
-    learned->as_planned = use_tables(problem, (double)problem->batch, arena);
+    learned->as_planned = problem_use_all(problem, (double)problem->batch, arena);
     learned->as_trained = learned->batch_ratio == 1
                               ? learned->as_planned
-                              : use_tables(problem, learned->batch, arena);
+                              : problem_use_all(problem, learned->batch, arena);
     learned->priced.base = (struct oracle){
         .problem = problem,
         .cost.name = arena_printf(arena, "model:%s", text_shown(file, arena)),

@@ -10,7 +10,7 @@
 struct roofline {
     struct comm_oracle priced;
     const struct gpu_spec *spec;
-    struct table_use *reuse; /* [n_tables], over the global batch */
+    const struct table_use *reuse; /* [n_tables], over the global batch */
 };
 
 static double device_ms(const struct comm_oracle *oracle, const double *sums,
@@ -90,7 +90,7 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
     roofline->spec = spec;
     roofline->priced.comm = job_comm(spec, &problem->cluster);
     comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
-    roofline->reuse = use_tables(problem, (double)problem->batch, arena);
+    roofline->reuse = problem_use_all(problem, (double)problem->batch, arena);
     roofline->priced.device_ms = device_ms;
     roofline->priced.base = (struct oracle){
         .problem = problem,

@@ -57,10 +57,19 @@ struct hot_slot {
     _Atomic(struct hot_found *) found;
 };
 
+/* Reuse of whole tables under a key. */
+struct kept_uses {
+    uint64_t key;
+    struct table_use *use;
+    struct kept_uses *next;
+};
+
 struct hot_store {
-    /* lock that protects the arena and all slots of the store */
+    /* lock that protects the arena, the lists and all slots of the store */
     pthread_mutex_t lock;
     struct arena *arena;
+    struct kept_uses *kept; /* the newest first */
+    size_t n_computed;
 };
 
 struct hot_store *hot_store_new(struct arena *arena)
@@ -70,6 +79,44 @@ struct hot_store *hot_store_new(struct arena *arena)
     pthread_mutex_init(&store->lock, NULL);
     store->arena = arena_child(arena);
     return store;
+}
+
+const struct table_use *hot_store_uses(struct hot_store *store, uint64_t key)
+{
+    const struct kept_uses *kept;
+
+    pthread_mutex_lock(&store->lock);
+    for (kept = store->kept; kept && kept->key != key;)
+        kept = kept->next;
+    pthread_mutex_unlock(&store->lock);
+    return kept ? kept->use : NULL;
+}
+
+const struct table_use *hot_store_keep(struct hot_store *store, uint64_t key,
+                                       const struct table_use *use, size_t n,
+                                       size_t n_computed)
+{
+    struct kept_uses *kept;
+
+    pthread_mutex_lock(&store->lock);
+    kept = ARENA_NEW(store->arena, struct kept_uses, 1);
+    *kept = (struct kept_uses){
+        key, ARENA_NEW(store->arena, struct table_use, n), store->kept};
+    memcpy(kept->use, use, n * sizeof(*use));
+    store->kept = kept;
+    store->n_computed += n_computed;
+    pthread_mutex_unlock(&store->lock);
+    return kept->use;
+}
+
+size_t hot_store_n_computed(struct hot_store *store)
+{
+    size_t n;
+
+    pthread_mutex_lock(&store->lock);
+    n = store->n_computed;
+    pthread_mutex_unlock(&store->lock);
+    return n;
 }
 
 void table_use_keep(struct table_use *use, const struct table *table,

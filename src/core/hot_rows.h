@@ -36,6 +36,16 @@ struct hot_rows {
 /* Creates the memory for the hot rows of all tables of a problem: 6 KiB for
  * each table that is queried. The memory lives as long as the arena. */
 struct hot_store *hot_store_new(struct arena *arena);
+/* The store also keeps the reuse of whole tables, one list for each key.
+ * hot_store_uses returns the list that was kept under the key, or NULL.
+ * hot_store_keep keeps a copy of use[n] and returns it; n_computed is the
+ * number of entries that were computed for the list. Any thread may call both. */
+const struct table_use *hot_store_uses(struct hot_store *store, uint64_t key);
+const struct table_use *hot_store_keep(struct hot_store *store, uint64_t key,
+                                       const struct table_use *use, size_t n,
+                                       size_t n_computed);
+/* Returns the number of entries computed for all lists so far. */
+size_t hot_store_n_computed(struct hot_store *store);
 /* Initialises *hot for a batch of n_lookups lookups; a job that de-duplicates
  * ids keeps the share `kept` of them. The data of *hot live in the arena. The
  * first query of a row block takes about 100 microseconds longer than later

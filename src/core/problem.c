@@ -145,29 +145,67 @@ static struct use_key use_key(const struct problem *problem, size_t t,
     return key;
 }
 
-void problem_use_all(const struct problem *problem, double batch,
-                     struct table_use *use)
+/* Sorts the tables by the hash of their keys, so that tables with equal keys
+ * are neighbours. Returns the hash of all keys in the order of the tables. */
+static uint64_t sort_by_key(const struct problem *problem, double batch,
+                            struct ranked *order)
 {
-    struct ranked *order = mem_alloc(problem->n_tables, sizeof(*order));
-    struct use_key before = {0};
+    uint64_t all = problem->n_tables;
 
     for (uint32_t t = 0; t < problem->n_tables; t++) {
         const struct use_key key = use_key(problem, t, batch);
+        const uint64_t hash = hash_bytes(&key, sizeof(key), 0);
 
-        order[t] = (struct ranked){
-            (double)(hash_bytes(&key, sizeof(key), 0) >> 11), t};
+        order[t] = (struct ranked){(double)(hash >> 11), t};
+        all = hash_bytes(&hash, sizeof(hash), all);
     }
     ranked_sort(order, problem->n_tables);
+    return all;
+}
+
+/* Fills use[n_tables]. Returns the number of tables that were computed. */
+static size_t compute_uses(const struct problem *problem, double batch,
+                           const struct ranked *order, struct table_use *use)
+{
+    struct use_key before = {0};
+    size_t n_computed = 0;
+
     for (size_t i = 0; i < problem->n_tables; i++) {
         const uint32_t t = order[i].idx;
         const struct use_key key = use_key(problem, t, batch);
+        const bool is_known = i && !memcmp(&key, &before, sizeof(key));
 
-        use[t] = i && !memcmp(&key, &before, sizeof(key))
-                     ? use[order[i - 1].idx]
-                     : problem_use(problem, t, batch);
+        use[t] =
+            is_known ? use[order[i - 1].idx] : problem_use(problem, t, batch);
+        n_computed += !is_known;
         before = key;
     }
+    return n_computed;
+}
+
+const struct table_use *problem_use_all(const struct problem *problem,
+                                        double batch, struct arena *arena)
+{
+    const size_t n = problem->n_tables;
+    struct hot_store *store = problem->hot ? problem->hot->store : NULL;
+    struct ranked *order = mem_alloc(n, sizeof(*order));
+    const uint64_t key = sort_by_key(problem, batch, order);
+    const struct table_use *found = store ? hot_store_uses(store, key) : NULL;
+    struct table_use *use;
+    size_t n_computed;
+
+    if (!found) {
+        use = store ? mem_alloc(n, sizeof(*use))
+                    : ARENA_NEW(arena, struct table_use, n);
+        n_computed = compute_uses(problem, batch, order, use);
+        found = use;
+        if (store) {
+            found = hot_store_keep(store, key, use, n, n_computed);
+            mem_free(use);
+        }
+    }
     mem_free(order);
+    return found;
 }
 
 struct table_use shard_use(const struct problem *problem,

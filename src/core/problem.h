@@ -216,11 +216,13 @@ double shard_lookups(const struct problem *problem, const struct shard *shard);
  * fewer uses of each row. */
 struct table_use problem_use(const struct problem *problem, size_t t,
                              double batch);
-/* Fills use[n_tables] with problem_use of each table. The reuse of one table
- * takes about 30 microseconds to compute, so tables with equal reuse are
- * computed only once. */
-void problem_use_all(const struct problem *problem, double batch,
-                     struct table_use *use);
+/* Returns problem_use of each table, [n_tables]. The reuse of one table takes
+ * about 30 microseconds to compute, so it is computed once for equal tables.
+ * The result is kept with problem->hot, so copies of a problem that share it
+ * (for example with other bandwidths) share the result, too. Without
+ * problem->hot the result is allocated in the arena. */
+const struct table_use *problem_use_all(const struct problem *problem,
+                                        double batch, struct arena *arena);
 /* Returns the reuse of the shard's rows over a batch of `batch` samples; *whole
  * must be the result of problem_use for the shard's table and the same
  * batch. */

@@ -533,30 +533,53 @@ static void draw_use(struct table *table, struct rng *rng)
         table->output = OUTPUT_SEQUENCE;
 }
 
-/* Computing the use of all tables together gives the same as one by one. */
+/* Computing the use of all tables together gives the same as one by one. Copies
+ * of a problem share the result, which is computed once for equal tables. */
 static void test_use_all(void)
 {
     enum { N = 500 };
     struct table tables[N];
-    struct table_use use[N];
     struct problem problem = {.tables = tables, .n_tables = N, .batch = 65536};
+    struct arena arena = {0};
     struct rng rng;
 
     rng_init(&rng, 43, 0);
     for (int t = 0; t < N; t++)
         draw_use(&tables[t], &rng);
     for (int dedup = 0; dedup <= DEDUP_SESSIONS; dedup++) {
+        const struct table_use *use, *again;
+        struct problem other;
         unsigned n_other = 0;
+        size_t n_computed;
 
         problem.job.dedup = (enum dedup)dedup;
-        problem_use_all(&problem, 4096, use);
+        problem_find_hot_rows(&problem, &arena);
+        other = problem;
+        other.cluster.inter_gbps = 1;
+        use = problem_use_all(&problem, 4096, &arena);
         for (size_t t = 0; t < N; t++) {
             const struct table_use alone = problem_use(&problem, t, 4096);
 
             n_other += memcmp(&use[t], &alone, sizeof(alone)) != 0;
         }
         is_i64(n_other, 0, dedup_names[dedup]);
+        n_computed = hot_store_n_computed(problem.hot->store);
+        ok(n_computed > 8 && n_computed <= 96, "equal tables computed once");
+        ok(problem_use_all(&other, 4096, &arena) == use,
+           "copies share the result");
+        is_i64((int64_t)hot_store_n_computed(problem.hot->store),
+               (int64_t)n_computed, "which is not computed again");
+        again = problem_use_all(&other, 8192, &arena);
+        ok(again != use && memcmp(again, use, N * sizeof(*use)) != 0,
+           "another batch has another");
+        tables[3].pooling_factor++;
+        again = problem_use_all(&other, 4096, &arena);
+        ok(again != use && !memcmp(&again[2], &use[2], sizeof(*use)) &&
+               memcmp(&again[3], &use[3], sizeof(*use)) != 0,
+           "and so have other tables");
+        tables[3].pooling_factor--;
     }
+    arena_release(&arena);
 }
 
 /* Checks the lookups, bags and output vectors of a table, as fractions of those

@@ -106,7 +106,7 @@ static void test_shards(const struct model *model, struct arena *arena)
     is_near(device_ms(oracle, shards, 3), want, 1e-12 * want,
             "a replica is looked up separately from fused tables");
     job_embed(shipped_gpu("cpu", arena), &problem, &shards[2],
-              use_tables(&problem, (double)problem.batch, arena) + 2, job);
+              problem_use_all(&problem, (double)problem.batch, arena) + 2, job);
     want = job[JOB_REPLICAS] + job_added_ms(shipped_gpu("cpu", arena), job);
     is_near(device_ms(oracle, &shards[2], 1), want, 1e-12 * want,
             "and takes what formulas say");
