@@ -72,6 +72,64 @@ void assignment_release(struct assignment *assignment)
     *assignment = (struct assignment){0};
 }
 
+/* Copies a list of n entries over another one, which has room for `capacity`
+ * entries and grows if that is not enough. Returns the other list. */
+static void *copy_list(void *to, size_t *capacity, const void *from, size_t n,
+                       size_t size)
+{
+    if (n > *capacity) {
+        to = mem_grow(to, n, size);
+        *capacity = n;
+    }
+    if (n)
+        memcpy(to, from, n * size);
+    return to;
+}
+
+void assignment_copy(struct assignment *to, const struct assignment *from)
+{
+    const struct search_space *space = from->space;
+    const size_t n = from->n_devices, n_terms = from->n_terms;
+    const size_t width = space->oracle->width;
+
+    to->pieces = copy_list(to->pieces, &to->capacity, from->pieces,
+                           from->n_pieces, sizeof(*to->pieces));
+    to->links = copy_list(to->links, &to->links_capacity, from->links,
+                          from->n_pieces, sizeof(*to->links));
+    to->n_pieces = from->n_pieces;
+    to->first_free = from->first_free;
+    to->n_live = from->n_live;
+    memcpy(to->first_of, from->first_of,
+           space->n_units * sizeof(*to->first_of));
+    for (size_t r = 0; r < n; r++) {
+        const struct holding *holding = &from->holdings[r];
+        struct holding *copy = &to->holdings[r];
+
+        copy->pieces = copy_list(copy->pieces, &copy->capacity, holding->pieces,
+                                 holding->n, sizeof(*copy->pieces));
+        copy->n = holding->n;
+    }
+    memcpy(to->n_commits, from->n_commits, n * sizeof(*to->n_commits));
+    memcpy(to->sums, from->sums, n * width * sizeof(*to->sums));
+    memcpy(to->compute_ms, from->compute_ms, n * sizeof(*to->compute_ms));
+    memcpy(to->terms_ms, from->terms_ms, n * n_terms * sizeof(*to->terms_ms));
+    memcpy(to->block_ms, from->block_ms,
+           assignment_n_blocks(from->n_devices) * n_terms *
+               sizeof(*to->block_ms));
+    memcpy(to->load_ms, from->load_ms, n * sizeof(*to->load_ms));
+    memcpy(to->bytes, from->bytes, n * sizeof(*to->bytes));
+    if (to->moved_bytes)
+        memcpy(to->moved_bytes, from->moved_bytes,
+               space->n_units * sizeof(*to->moved_bytes));
+    to->excess = from->excess;
+    to->move_limit_bytes = from->move_limit_bytes;
+    to->all_moved_bytes = from->all_moved_bytes;
+    to->total_ms = from->total_ms;
+    memcpy(to->most_ms, from->most_ms, sizeof(to->most_ms));
+    memcpy(to->leader, from->leader, sizeof(to->leader));
+    memcpy(to->weight, from->weight, sizeof(to->weight));
+}
+
 /* Adds a piece to the list of its device. The piece stores its slot in that
  * list, so it can be removed in O(1): the last piece of the list takes the
  * freed slot. The order of the list does not matter, because random draws
@@ -217,6 +275,25 @@ static void set_load(struct assignment *assignment, uint32_t r)
             oracle, assignment->terms_ms + r * assignment->n_terms);
 }
 
+/* Number of pieces after which a piece type that was asked for is in the cache.
+ * The types of the pieces of a device are spread over all piece types. */
+#define AHEAD 4
+
+/* Loads a piece type into the cache. A long list has more piece types than the
+ * cache holds, and without this, adding up waits for memory most of the
+ * time. */
+static void load_ahead(const struct search_space *space, uint32_t type)
+{
+    const char *vector =
+        (const char *)(space->vectors + type * (size_t)space->oracle->width);
+    const size_t n_bytes = space->oracle->width * sizeof(*space->vectors);
+
+    __builtin_prefetch(&space->types[type].bytes);
+    __builtin_prefetch(&space->load_ms[type]);
+    for (size_t i = 0; i < n_bytes; i += CACHE_LINE)
+        __builtin_prefetch(vector + i);
+}
+
 /* Recomputes the sums, the load and the bytes of a device from its pieces. The
  * pieces are added in the order of the device's list. That order depends on
  * earlier changes, so the totals of equal assignments may differ in their last
@@ -235,6 +312,9 @@ static void add_up(struct assignment *assignment, uint32_t r)
         uint32_t type = assignment->pieces[holding->pieces[i]].type;
         const double *vector = assignment->space->vectors + type * width;
 
+        if (i + AHEAD < holding->n)
+            load_ahead(assignment->space,
+                       assignment->pieces[holding->pieces[i + AHEAD]].type);
         assignment->load_ms[r] += assignment->space->load_ms[type];
         assignment->bytes[r] = saturating_add(
             assignment->bytes[r], assignment->space->types[type].bytes);

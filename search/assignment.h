@@ -115,6 +115,10 @@ static inline bool assignment_counts_moves(const struct assignment *assignment)
 void assignment_init(struct assignment *assignment,
                      const struct search_space *space);
 void assignment_release(struct assignment *assignment);
+/* Makes `to` equal to `from`, except for its mix. Both have been initialised
+ * for one search space. This is about ten times as fast as loading a
+ * snapshot. */
+void assignment_copy(struct assignment *to, const struct assignment *from);
 
 static inline double assignment_excess(const struct assignment *assignment,
                                        uint32_t device, uint64_t bytes)

@@ -114,15 +114,16 @@ static struct memory_items least_of_kind(const struct problem *problem,
     const uint32_t n_rows = shard_cuts_rows(kind) && piece.row_end > 1 ? 2 : 1;
     const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
     const uint32_t n_cuts = n_rows * n_columns;
-    struct memory_items sum = {0};
+    struct memory_items sum = {0}, one;
 
     assert(n_devices > 0);
     piece.kind = kind;
     half = piece;
     half.row_end /= n_rows;
     half.col_end /= n_columns;
+    one = shard_memory(problem, &half);
     for (uint32_t i = 0; i < (shard_is_replica(kind) ? n_devices : n_cuts); i++)
-        memory_add(&sum, shard_memory(problem, &half));
+        memory_add(&sum, one);
     if (n_cuts > 1) /* two items of each piece are rounded up */
         sum.total -= min_u64(sum.total, 2 * n_cuts);
     if (n_rows > 1)

@@ -326,6 +326,8 @@ struct simplest {
     uint32_t n_changed; /* number of units whose training it changes */
     double most_ms;     /* highest total that is allowed */
     uint64_t n_looked;  /* number of pieces that local steps looked at */
+    uint64_t n_copied, most_copied; /* see struct simplify_limits */
+    bool is_behind;                 /* a changed assignment was not looked at */
 };
 
 static uint32_t count_changed(const struct assignment *assignment)
@@ -346,6 +348,8 @@ static void keep_simplest(struct simplest *simplest,
     const uint32_t n_changed = count_changed(assignment);
     struct snapshot *best = simplest->best, next = {0};
 
+    simplest->is_behind = false;
+    simplest->n_copied += assignment->n_live;
     snapshot_save(&next, assignment);
     snapshot_price(&next, assignment->space);
     if (next.total_ms <= simplest->most_ms && next.excess <= 0 &&
@@ -357,6 +361,23 @@ static void keep_simplest(struct simplest *simplest,
         simplest->n_changed = n_changed;
     }
     snapshot_release(&next);
+}
+
+/* Calls keep_simplest after a change, unless too many pieces were copied. */
+static void note_change(struct simplest *simplest,
+                        const struct assignment *assignment)
+{
+    simplest->is_behind = true;
+    if (simplest->n_copied < simplest->most_copied)
+        keep_simplest(simplest, assignment);
+}
+
+/* Calls keep_simplest if the last change was not looked at. */
+static void catch_up(struct simplest *simplest,
+                     const struct assignment *assignment)
+{
+    if (simplest->is_behind)
+        keep_simplest(simplest, assignment);
 }
 
 static bool may_go_on(const struct evaluator *evaluator,
@@ -377,20 +398,25 @@ static void simplify_below(struct evaluator *evaluator,
 
     for (uint32_t u = 0; u < n_units && may_go_on(evaluator, limits); u++)
         while (keep_training(evaluator, below_ms, u))
-            keep_simplest(simplest, assignment);
+            note_change(simplest, assignment);
+    catch_up(simplest, assignment);
     for (uint32_t u = 0; u < n_units && may_go_on(evaluator, limits); u++)
         while (merge_pieces(evaluator, below_ms, u))
-            keep_simplest(simplest, assignment);
+            note_change(simplest, assignment);
+    catch_up(simplest, assignment);
     while (may_go_on(evaluator, limits) &&
            step(evaluator, AS_SIMPLE, &simplest->n_looked))
-        keep_simplest(simplest, assignment);
+        note_change(simplest, assignment);
+    catch_up(simplest, assignment);
 }
 
 uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
                   const struct simplify_limits *limits)
 {
     const double least_ms = snapshot->total_ms;
-    struct simplest simplest = {.best = snapshot, .most_ms = limits->most_ms};
+    struct simplest simplest = {.best = snapshot,
+                                .most_ms = limits->most_ms,
+                                .most_copied = limits->most_copied};
     double limit_ms, rise = 0;
     struct evaluator evaluator;
 

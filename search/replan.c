@@ -459,8 +459,9 @@ static int write_plan(struct replan *replan, struct arena *arena,
                                     ? picked->moved_bytes
                                     : replan->limit_bytes,
             .most_priced = UINT64_MAX,
-            .end_ms = search_end_ms(&replan->checked,
-                                    replan->options->time_limit_ms)});
+            .end_ms =
+                search_end_ms(&replan->checked, replan->options->time_limit_ms),
+            .most_copied = SIMPLIFY_COPIED});
     snapshot_to_plan(&found, &replan->space, plan, arena);
     snapshot_release(&found);
     plan_join_columns(plan, false, arena); /* pieces that touch may remain */

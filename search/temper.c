@@ -5,6 +5,7 @@
 #include "search/search.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* Number of proposals if the user does not set the effort. They take about one
  * second on two cores. */
@@ -88,6 +89,17 @@ void temper_start_chain(struct temper *temper, unsigned c,
             chain->all_imbalance_ms +=
                 imbalance_ms(&chain->imbalance[h],
                              assignment->terms_ms + r * assignment->n_terms);
+}
+
+/* Starts a chain as another one has just started. */
+static void start_like(struct chain *chain, const struct chain *other)
+{
+    assignment_copy(&chain->evaluator.assignment, &other->evaluator.assignment);
+    snapshot_copy(&chain->best, &other->best);
+    chain->is_saved = true;
+    memcpy(chain->imbalance, other->imbalance, sizeof(chain->imbalance));
+    chain->n_imbalance = other->n_imbalance;
+    chain->all_imbalance_ms = other->all_imbalance_ms;
 }
 
 /* Returns the rise of the imbalance penalty in ms, over all terms and all
@@ -222,7 +234,10 @@ void temper_start(struct temper *temper, const struct snapshot *starts,
                   unsigned n_starts)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        temper_start_chain(temper, c, &starts[c % n_starts], NO_MOVE_LIMIT);
+        if (c < n_starts)
+            temper_start_chain(temper, c, &starts[c], NO_MOVE_LIMIT);
+        else
+            start_like(&temper->all[c], &temper->all[c % n_starts]);
 }
 
 void temper_pause(const struct temper *temper, struct snapshot *assignments)
