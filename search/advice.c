@@ -38,8 +38,10 @@ static const struct restriction restrictions[MOST_ALTERNATIVES] = {
 /* State of a recommendation. */
 struct advising {
     const struct oracle *oracle;
-    struct search_options options; /* options of all searches but the first */
-    double end_ms;                 /* time on clock_ms(), or INFINITY */
+    struct search_options options;   /* options of all searches but the first */
+    double end_ms;                   /* time on clock_ms(), or INFINITY */
+    struct search_overhead overhead; /* of the first search */
+    bool is_cut; /* an alternative was left out for lack of time */
     struct plan chosen;
     struct advice *advice;
     double best_host_ms; /* host time of the cheapest plan */
@@ -135,6 +137,14 @@ static bool is_preferred(const struct advising *advising,
     return gain_beyond(&simple, &best, &rule) <= 0;
 }
 
+/* Returns whether there is time for a further search. */
+static bool has_time(const struct advising *advising)
+{
+    return clock_ms() + advising->overhead.setup_ms +
+               advising->overhead.finish_ms <
+           advising->end_ms;
+}
+
 /* Searches a plan under the restriction, and chooses it if it is preferred. If
  * the chosen plan keeps the restriction already, only its problem is
  * restricted, so that later alternatives keep it, too. The lack of a plan is no
@@ -155,6 +165,10 @@ static int try_without(struct advising *advising,
         advising->chosen.problem = plan.problem;
         return 0;
     }
+    if (!has_time(advising)) {
+        advising->is_cut = true;
+        return 0;
+    }
     alternative = &advising->advice->list[advising->advice->n++];
     *alternative =
         (struct alternative){.without = restriction->without,
@@ -164,7 +178,8 @@ static int try_without(struct advising *advising,
     advising->options.best_ms = cheapest->total_ms;
     advising->options.found = &found;
     if (isfinite(advising->end_ms))
-        advising->options.time_limit_ms = advising->end_ms - clock_ms();
+        advising->options.time_limit_ms =
+            advising->end_ms - advising->overhead.finish_ms - clock_ms();
     if (search_full(&plan, advising->oracle, &advising->options,
                     advising->arena, err)) {
         if (err->code != ERR_NO_PLAN && err->code != ERR_INTERRUPTED &&
@@ -207,6 +222,7 @@ static int find_first(struct advising *advising,
 
     first.time_limit_ms *= FIRST_FRAC;
     first.found = &advice->cheapest;
+    first.overhead = &advising->overhead;
     if (search_full(&advising->chosen, advising->oracle, &first,
                     advising->arena, err))
         return -1;
@@ -231,6 +247,7 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
         .chosen = *plan,
         .advice = advice,
         .arena = arena};
+    struct search_options for_wire = *options;
     struct plan first;
 
     *advice = (struct advice){0};
@@ -244,18 +261,22 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
     advising.options.trace = NULL;
     advising.options.rivals = NULL;
     for (size_t i = 0; i < MOST_ALTERNATIVES && allows_more(&advising); i++)
-        if (!interrupt_requested() && clock_ms() < advising.end_ms &&
+        if (!interrupt_requested() &&
             try_without(&advising, &restrictions[i], err))
             return -1;
     *plan = advising.chosen;
-    if (wire_choose(plan, &problem, oracle, options, &advice->cheapest.total_ms,
+    plan->stopped = first.stopped;
+    if (advising.is_cut && strcmp(plan->stopped, "interrupt") != 0)
+        plan->stopped = "time";
+    for_wire.overhead = &advising.overhead;
+    if (wire_choose(plan, &problem, oracle, &for_wire,
+                    &advice->cheapest.total_ms,
                     has_limit ? start_ms + limit_ms : INFINITY, arena, err))
         return -1;
     plan->problem = problem;
     plan->bound_ms = first.bound_ms;
     plan->bound_term = first.bound_term;
     plan->bound_table = first.bound_table;
-    plan->stopped = first.stopped;
     plan->search_ms = clock_ms() - start_ms;
     return 0;
 }

@@ -167,7 +167,7 @@ static int find_start(struct full *full, struct err *err)
     full->plan->n_evaluations +=
         starts_find(full->starts, &full->space, full->options->pool, end_ms);
     for (unsigned f = 0; f < STARTS_KEPT; f++)
-        if (full->starts[f].n)
+        if (full->starts[f].n && !(full->start.n && interrupt_requested()))
             offer(full, &full->starts[f]);
     if ((uint64_t)full->space.problem->n_tables * full->space.n_devices <=
         MAX_REFERENCE_WORK)
@@ -354,7 +354,9 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     const struct search_options *options = full->options;
     struct plan *plan = full->plan;
     struct snapshot *found = choose(full);
-    double rise_frac = options->simplest_frac, best_ms = options->best_ms;
+    /* after an interrupt the user is waiting */
+    double rise_frac = interrupt_requested() ? 0 : options->simplest_frac;
+    double best_ms = options->best_ms;
     struct priced_parts parts;
 
     if (rise_frac == 0
@@ -395,6 +397,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                         .own.arena = arena,
                         .rivals = options->rivals ? options->rivals : &full.own,
                         .rival = &none};
+    struct search_overhead overhead;
     struct proven bound;
     int rc = -1;
 
@@ -410,6 +413,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     if (options->tuning)
         full.space.tuning = options->tuning;
     schedule_init(&full.schedule);
+    overhead.setup_ms = clock_ms() - full.checked.start_ms;
     if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.space);
@@ -421,7 +425,11 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     trace(&full, plan->n_evaluations, full.start.total_ms);
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
+    overhead.finish_ms = -clock_ms();
     rc = finish(&full, arena, err);
+    overhead.finish_ms += clock_ms();
+    if (options->overhead)
+        *options->overhead = overhead;
 out:
     schedule_release(&full.schedule);
     snapshot_release(&full.start);

@@ -6,6 +6,7 @@
 #include "search/planners.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/ranked.h"
 #include "base/text.h"
 #include "core/plan_price.h"
@@ -301,11 +302,14 @@ int rivals_ask(struct rivals *rivals, const struct problem *problem,
         struct rival *rival = &rivals->list[i];
         const struct contender *by = &search_contenders[i];
 
-        if (inputs.end_ms > 0 && clock_ms() >= inputs.end_ms)
+        const bool is_late = clock_ms() >= inputs.end_ms;
+
+        if (inputs.end_ms > 0 && (is_late || interrupt_requested()))
             *rival = (struct rival){
                 .by = by,
                 .plan = {.problem = *problem, .total_ms = INFINITY},
-                .why_not = "the time limit was reached"};
+                .why_not = is_late ? "the time limit was reached"
+                                   : "an interrupt came first"};
         else if (rival_ask(rival, by, problem, &inputs, rivals->arena, err))
             return -1;
     }

@@ -94,7 +94,8 @@ struct rivals {
 };
 /* Runs all planners except those of this program on the problem. TorchRec's
  * planner has the limit RIVAL_EFFORT. A planner that would begin after
- * inputs.end_ms has no plan, and the time limit is its reason. */
+ * inputs.end_ms has no plan, and the time limit is its reason. If end_ms is not
+ * 0, an interrupt is a reason, too. */
 int rivals_ask(struct rivals *rivals, const struct problem *problem,
                struct contender_inputs inputs, struct err *err) MUST_CHECK;
 /* Limit for TorchRec's planner: number of proposals times number of tables. It

@@ -51,6 +51,13 @@ struct search_trace {
  * (search/wire_choice.h). */
 enum wire_choice { WIRE_LIMITED, WIRE_ROBUST, WIRE_NOMINAL };
 
+/* Wall-clock time in ms that a full search takes whatever its effort. A further
+ * search of the same problem takes about as long. */
+struct search_overhead {
+    double setup_ms;  /* from its begin to its first starting point */
+    double finish_ms; /* from its last change to its plan */
+};
+
 /* Options of all searches. Members marked "full" affect search_full and also
  * search_replan, which runs search_full. beam_width and beam_depth affect
  * search_reference only. */
@@ -98,6 +105,8 @@ struct search_options {
     const struct oracle *slower[N_WIRES - 1];
     struct priced_parts *found; /* full: receives the cheapest assignment found,
                                    before it was simplified; may be NULL */
+    struct search_overhead *overhead; /* full: receives the overhead; may be
+                                         NULL */
 };
 /* Value of simplest_frac. If the error of the ratio is unknown, only changes
  * that cost nothing are made. */

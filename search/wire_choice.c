@@ -19,6 +19,9 @@ static const double effort_frac[] = {
 /* Rise of the total that may make a plan simpler, as a share. It covers
  * rounding. */
 #define NO_RISE 1e-12
+/* Time limit in ms of a search for which no time is left. It is above 0 because
+ * a time limit of 0 means no limit. */
+#define LEAST_MS 0.001
 
 const char *const wire_choice_names[] = {"limited", "robust", "nominal", NULL};
 
@@ -28,6 +31,7 @@ struct choosing {
     const struct oracle *oracles[N_WIRES];
     struct search_options options; /* of the searches */
     double end_ms;
+    double finish_ms; /* time from the end of a search to its plan */
     struct wire_candidates candidates;
     struct plan plans[MOST_WIRE_CANDIDATES]; /* [candidates.n] */
     uint64_t n_evaluations;
@@ -96,7 +100,10 @@ static int run(struct choosing *choosing, const struct problem *problem,
         options.n_given = choosing->candidates.n;
     }
     options.simplest_frac = search->is_simplified ? NO_RISE : 0;
-    options.time_limit_ms = isfinite(left_ms) ? left_ms / n_left : 0;
+    options.time_limit_ms =
+        isfinite(left_ms)
+            ? fmax(left_ms / n_left - choosing->finish_ms, LEAST_MS)
+            : 0;
     if (!search_full(&plan, search->oracle, &options, choosing->arena, err)) {
         choosing->n_evaluations += plan.n_evaluations;
         return add_plan(choosing, &plan, err);
@@ -162,18 +169,44 @@ static void describe(struct wire_regret *out, const struct wire *wire,
     out->gain_frac = even.gain_frac;
 }
 
+/* Returns the number of changes that a search may try if the search for the
+ * recommended plan tried n_evaluations. */
+static uint64_t effort_of(enum wire_choice wire, uint64_t n_evaluations)
+{
+    return max_u64(LEAST_EFFORT,
+                   (uint64_t)(effort_frac[wire] * (double)n_evaluations));
+}
+
 static void init_options(struct search_options *out,
                          const struct search_options *options,
                          uint64_t n_evaluations)
 {
-    const double frac = effort_frac[options->wire] * (double)n_evaluations;
-
     *out = *options;
     out->trace = NULL;
     out->rivals = NULL;
     out->found = NULL;
+    out->overhead = NULL;
     out->effort =
-        min_u64(options->effort, max_u64(LEAST_EFFORT, (uint64_t)frac));
+        min_u64(options->effort, effort_of(options->wire, n_evaluations));
+}
+
+/* Returns whether the searches are worth their setup. Sets plan->stopped if
+ * they would not end in time. */
+static bool may_search(struct plan *plan, const struct search_options *options,
+                       double end_ms)
+{
+    static const struct search_overhead none = {0};
+    const struct search_overhead *overhead =
+        options->overhead ? options->overhead : &none;
+    const unsigned n = N_WIRES + (options->wire == WIRE_ROBUST);
+
+    if (interrupt_requested() ||
+        effort_of(options->wire, plan->n_evaluations) < plan->problem.n_tables)
+        return false;
+    if (clock_ms() + n * (overhead->setup_ms + overhead->finish_ms) < end_ms)
+        return true;
+    plan->stopped = "time";
+    return false;
 }
 
 int wire_choose(struct plan *plan, const struct problem *problem,
@@ -184,6 +217,7 @@ int wire_choose(struct plan *plan, const struct problem *problem,
     struct choosing choosing = {
         .oracles = {oracle},
         .end_ms = end_ms,
+        .finish_ms = options->overhead ? options->overhead->finish_ms : 0,
         .candidates = {.best_ms = {*best_ms, INFINITY, INFINITY},
                        .knows_dense = job_knows_dense(&problem->job)},
         .n_evaluations = plan->n_evaluations,
@@ -192,7 +226,8 @@ int wire_choose(struct plan *plan, const struct problem *problem,
     unsigned chosen;
 
     if (options->wire == WIRE_NOMINAL || !options->slower[0] ||
-        options->simplest_frac != SIMPLEST_BY_ERROR)
+        options->simplest_frac != SIMPLEST_BY_ERROR ||
+        !may_search(plan, options, end_ms))
         return 0;
     for (unsigned k = 1; k < N_WIRES; k++)
         choosing.oracles[k] = options->slower[k - 1];

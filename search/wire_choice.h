@@ -39,14 +39,17 @@ extern const char *const wire_choice_names[]; /* NULL-terminated */
 /*
  * Replaces the recommended plan by that of options->wire, and sets plan->wire.
  * Does nothing if the choice is WIRE_NOMINAL, if options->slower is NULL, if
- * the caller gives options->simplest_frac, or if the plan has no exchange.
+ * the caller gives options->simplest_frac, or if the plan has no exchange. Does
+ * nothing either if each search might try fewer changes than there are tables,
+ * because its setup alone would take longer than its changes.
  *
  * `plan` is priced by `oracle`; its problem is that of `problem`, perhaps with
  * fewer shardings, which the candidates of WIRE_LIMITED keep to. *best_ms is
  * the total of the cheapest plan known; it falls if a cheaper one is found.
  * end_ms is the time on clock_ms() at which the searches end, or INFINITY. The
- * searches also end at an interrupt. If they have no time left, plan->wire
- * stays empty.
+ * searches also end at an interrupt. options->overhead is the overhead of a
+ * search, or NULL if it is none. If the searches have no time left for it,
+ * plan->wire stays empty, and plan->stopped becomes "time".
  */
 int wire_choose(struct plan *plan, const struct problem *problem,
                 const struct oracle *oracle,

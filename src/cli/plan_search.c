@@ -88,10 +88,11 @@ int plan_search(struct plan *plan, struct plan_request *request,
                                     cli->arena, err)
                    : search_reference(plan, oracle, &options, cli->arena, err);
     if (!rc && !request->rivals.list->by && !cli_given(cli, "no-rivals"))
-        rc = rivals_ask(
-            &request->rivals, &plan->problem,
-            (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
-            err);
+        rc = rivals_ask(&request->rivals, &plan->problem,
+                        (struct contender_inputs){.oracle = oracle,
+                                                  .torchrec = torchrec,
+                                                  .end_ms = INFINITY},
+                        err);
     pool_close(options.pool);
     if (rc)
         return -1;
