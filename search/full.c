@@ -263,13 +263,23 @@ static void improve(struct full *full)
     progress_finish(&full->progress);
 }
 
+/* Returns whether the user is waiting for the plan: after an interrupt, or
+ * after the time limit if the list is so long that what follows takes time. */
+static bool is_late(const struct full *full)
+{
+    return interrupt_requested() ||
+           (full->space.is_long &&
+            clock_ms() >=
+                search_end_ms(&full->checked, full->options->time_limit_ms));
+}
+
 /* Lowers the memory share of the fullest device at no higher total, as a last
- * tie-break. Does nothing after an interrupt, because the user is waiting. */
+ * tie-break. Does nothing if the user is waiting. */
 static void even_memory(struct full *full, struct snapshot *best)
 {
     struct snapshot even = {0};
 
-    if (interrupt_requested())
+    if (is_late(full))
         return;
     snapshot_copy(&even, best);
     full->plan->n_evaluations += settle(&even, &full->space, true, -INFINITY);
@@ -354,8 +364,7 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     const struct search_options *options = full->options;
     struct plan *plan = full->plan;
     struct snapshot *found = choose(full);
-    /* after an interrupt the user is waiting */
-    double rise_frac = interrupt_requested() ? 0 : options->simplest_frac;
+    double rise_frac = is_late(full) ? 0 : options->simplest_frac;
     double best_ms = options->best_ms;
     struct priced_parts parts;
 

@@ -296,6 +296,21 @@ static void add_replica(struct listing *listing, uint32_t u)
     listing_add_sharding(listing, listing_sharding(SHARDING_REPLICA, type, n));
 }
 
+/* Smallest share of a device's memory that a unit takes if it is cut although
+ * time is short. A smaller unit that stands whole hardly makes devices
+ * uneven. */
+#define SMALL_FRAC (1.0 / 64)
+
+/* Returns whether a unit gets no sharding but the whole one for lack of time:
+ * the list is long and the unit is small. */
+static bool stays_whole(const struct listing *listing, const struct unit *unit)
+{
+    return listing->space->is_long && unit->whole != NO_TYPE &&
+           (double)listing->list[unit->whole].bytes <
+               SMALL_FRAC * (double)listing->space->least_room_bytes &&
+           clock_ms() >= listing->end_ms;
+}
+
 /* Lists the piece types and shardings of a unit. The order of the types is:
  * whole; columns of 1, 2 ... n - 1 width steps; replica; row blocks; grids.
  * unit_type_of_steps relies on the order of the column types. Groups are not
@@ -320,7 +335,7 @@ static void add_unit(struct listing *listing, uint32_t u)
         listing_add_sharding(listing,
                              listing_sharding(SHARDING_WHOLE, unit->whole, 1));
     }
-    if (table->group)
+    if (table->group || stays_whole(listing, unit))
         return;
     if (unit->kinds & SHARD_COLUMN)
         unit->width_step = choose_width_step(space, unit);

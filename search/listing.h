@@ -15,7 +15,8 @@ struct listing {
     struct search_space *space; /* search space; not owned; the listing fills
                                    the units of its range */
     uint32_t begin, end;        /* range of units */
-    /* clock time in ms after which the remaining units get neither row cuts nor
+    /* clock time in ms after which small units of a long list are not cut, and
+     * the remaining units get neither row cuts nor
      * replicas, if they have another sharding */
     double end_ms;
     struct problem even;     /* the problem with all rows equally hot */

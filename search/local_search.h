@@ -31,10 +31,10 @@ struct simplify_limits {
      * saved only if no further change of the same kind is found */
     uint64_t most_copied;
 };
-/* Value of most_copied for a search. Copying that many pieces takes three
- * seconds. Without this limit, a list of 200,000 tables whose start has 2,000
+/* Value of most_copied for a search. Copying that many pieces takes a second.
+ * Without this limit, a list of 200,000 tables whose start has 2,000
  * cut tables copies for a minute. */
-#define SIMPLIFY_COPIED 30000000
+#define SIMPLIFY_COPIED 10000000
 
 /* Simplifies an assignment: reduces the number of units whose training it
  * changes, and then the number of pieces. A change makes a unit whole, merges

@@ -16,7 +16,8 @@
  * in the search space. The last row block grows with its table.
  *
  * options: threads and time limit; may be NULL. Once the time limit has passed,
- * tables that can stand whole or be cut by columns get no other sharding.
+ * tables that can stand whole or be cut by columns get no other sharding, and
+ * small tables of a long list are not cut.
  *
  * If the oracle embeds nothing (ops->embed is NULL), piece types have bytes and
  * no costs.

@@ -9,6 +9,7 @@
 #include "search/builder.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Maximum number of pieces of a starting point beyond one piece per unit. The
@@ -214,6 +215,9 @@ struct batch {
     /* Whether each view that is being built chooses few enough pieces. */
     bool are_few[N_PEAKS];
     bool is_short; /* whether a view that is being built is short of memory */
+    double
+        end_ms; /* time on clock_ms() after which no further start is built */
+    atomic_bool has_start; /* whether an assignment was built */
     struct built {
         uint64_t hash; /* hash of the shardings */
         uint64_t work; /* work of building the assignment, counted once */
@@ -250,12 +254,17 @@ static void build_one(void *ctx, size_t i, unsigned thread)
     struct built *built = &batch->in_hand[i];
 
     (void)thread;
+    if (atomic_load(&batch->has_start) &&
+        (interrupt_requested() || clock_ms() >= batch->end_ms))
+        return;
     if (built->like == built && batch->are_few[i])
         built->work =
             builder_run(&built->snapshot, &built->is_short, batch->space,
                         &batch->view, batch->shardings[i]);
-    if (built->snapshot.n)
-        snapshot_price(&built->snapshot, batch->space);
+    if (!built->snapshot.n)
+        return;
+    snapshot_price(&built->snapshot, batch->space);
+    atomic_store(&batch->has_start, true);
 }
 
 /* Keeps a snapshot among the best n snapshots. It replaces the most expensive
@@ -317,6 +326,8 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
     const unsigned barred = family->barred;
     struct batch batch = {
         .space = space,
+        .end_ms = end_ms,
+        .has_start = best->n > 0,
         .view = {.peak_bytes = (uint64_t)(family->room_frac *
                                           (double)space->most_room_bytes),
                  .room_frac = family->room_frac,
