@@ -185,6 +185,9 @@ static int check_file(const struct output *output, int fd, struct arena *arena,
     } while (n > 0 || (n < 0 && errno == EINTR));
     if (n < 0)
         return cannot_write(output, errno, err);
+    /* the data itself were checked before */
+    if (len == output->len && !memcmp(back, output->data, len))
+        return 0;
     return check(output, back, len, arena, err);
 }
 
@@ -231,13 +234,15 @@ int file_write_checked(const char *path, const void *data, size_t len,
         return -1;
     if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
+    if (check(&output, data, len, &arena, err))
+        goto out;
     interrupt_hold(); /* an interrupt would leave a temporary file */
-    if (!is_standard && S_ISREG(old.st_mode))
-        rc = write_atomically(&output, old.st_mode & 07777, &arena, err);
-    else if (!check(&output, data, len, &arena, err))
-        rc = is_standard ? write_standard(&output, err)
-                         : write_special(&output, err);
+    rc = !is_standard && S_ISREG(old.st_mode)
+             ? write_atomically(&output, old.st_mode & 07777, &arena, err)
+         : is_standard ? write_standard(&output, err)
+                       : write_special(&output, err);
     interrupt_release(!rc);
+out:
     arena_release(&arena);
     return rc;
 }
