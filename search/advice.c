@@ -258,6 +258,7 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
         min_u64(options->effort,
                 max_u64(LEAST_EFFORT, (uint64_t)(ALTERNATIVE_FRAC *
                                                  (double)first.n_evaluations)));
+    advising.options.gives_up = true;
     advising.options.trace = NULL;
     advising.options.rivals = NULL;
     for (size_t i = 0; i < MOST_ALTERNATIVES && allows_more(&advising); i++)

@@ -380,7 +380,7 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
         rise_frac = fmax(NO_RISE, priced_ratio_error(&parts, &parts));
     if (!(best_ms > 0) || parts.total_ms < best_ms)
         best_ms = parts.total_ms; /* found by the assignment or a rival */
-    if (rise_frac > NO_RISE &&
+    if (rise_frac > NO_RISE && !is_late(full) &&
         simplify_to(full, found, best_ms * (1 + rise_frac), rise_frac, arena,
                     err))
         return -1;
@@ -435,7 +435,10 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
     overhead.finish_ms = -clock_ms();
-    rc = finish(&full, arena, err);
+    rc = options->gives_up && interrupt_requested()
+             ? err_set(err, ERR_INTERRUPTED,
+                       "interrupted before the plan was written")
+             : finish(&full, arena, err);
     overhead.finish_ms += clock_ms();
     if (options->overhead)
         *options->overhead = overhead;

@@ -86,6 +86,10 @@ struct search_options {
     void (*on_found)(void); /* full: called when there is a first plan; from
                                then on an interrupt keeps the best plan. It may
                                be called more than once; may be NULL */
+    /* full: an interrupt after the first plan ends the search without a plan,
+     * with ERR_INTERRUPTED, because the caller has another plan, or no time for
+     * this one */
+    bool gives_up;
     /* full: share by which the total may rise above the cheapest assignment
      * found in exchange for a simpler one (search/local_search.h); 0: no rise,
      * SIMPLEST_BY_ERROR: the error of the ratio of two totals */

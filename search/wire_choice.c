@@ -49,7 +49,8 @@ static size_t count_changed(const struct plan *plan)
     return n;
 }
 
-/* Adds a plan to the candidates: prices it at each wire. */
+/* Adds a plan to the candidates: prices it at each wire. An interrupt leaves it
+ * out. */
 static int add_plan(struct choosing *choosing, const struct plan *plan,
                     struct err *err)
 {
@@ -58,6 +59,8 @@ static int add_plan(struct choosing *choosing, const struct plan *plan,
 
     for (unsigned k = N_WIRES; k--;) {
         *own = *plan;
+        if (interrupt_requested())
+            return 0;
         if (plan_price(own, choosing->oracles[k], choosing->arena, err))
             return -1;
         candidate.prices[k] = plan_priced_parts(own);
@@ -186,6 +189,7 @@ static void init_options(struct search_options *out,
     out->rivals = NULL;
     out->found = NULL;
     out->overhead = NULL;
+    out->gives_up = true;
     out->effort =
         min_u64(options->effort, effort_of(options->wire, n_evaluations));
 }
@@ -234,7 +238,7 @@ int wire_choose(struct plan *plan, const struct problem *problem,
     init_options(&choosing.options, options, plan->n_evaluations);
     if (add_plan(&choosing, plan, err))
         return -1;
-    if (!uses_wire(candidates))
+    if (!candidates->n || !uses_wire(candidates))
         return 0;
     if (find_others(&choosing, plan, problem, err))
         return -1;

@@ -113,6 +113,7 @@ static int run_task(struct tournament *run, const char *name,
              : planner_torchrec_costs(&torchrec, oracle, problem, run->arena,
                                       err)))
         return -1;
+    planning_keep_found(&run->search, problem->n_tables);
     run->given.oracle = oracle;
     run->given.torchrec = run->search.torchrec = torchrec;
     run->given.reference = rival_cost ? torchrec : oracle;

@@ -59,6 +59,7 @@ int plan_search(struct plan *plan, struct plan_request *request,
                                err))
         return -1;
     planning_set_search(&options, cli);
+    planning_keep_found(&options, plan->problem.n_tables);
     options.time_limit_ms = limit_ms;
     if (cli_given(cli, "simplest-within"))
         options.simplest_frac =

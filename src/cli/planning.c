@@ -195,13 +195,20 @@ static void keep_found(void)
 void planning_set_search(struct search_options *options, const struct cli *cli)
 {
     search_options_init(options);
-    options->on_found = keep_found;
     options->seed = cli_u64(cli, "seed");
     if (cli_given(cli, "effort"))
         options->effort = cli_u64(cli, "effort");
     options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
     options->is_logged = cli_given(cli, "verbose");
     options->pool = pool_open((unsigned)cli_u64(cli, "threads"));
+}
+
+void planning_keep_found(struct search_options *options, size_t n_tables)
+{
+    const bool may_keep = n_tables <= PLANNING_MOST_KEPT;
+
+    options->on_found = may_keep ? keep_found : NULL;
+    options->gives_up = !may_keep;
 }
 
 /* Time in ms per table to write and report a plan. For 200,000 tables on 64

@@ -40,9 +40,14 @@ int planning_load(struct plan *plan, const char *path, const char *list,
 
 /* Sets the search options from --seed, --effort, --time-limit, --verbose and
  * --threads. All other search options keep the values of search_options_init.
- * The caller closes options->pool. An interrupt keeps the result of a full
- * search so far (interrupt_keep). */
+ * The caller closes options->pool. */
 void planning_set_search(struct search_options *options, const struct cli *cli);
+/* Makes an interrupt keep the result of a full search so far (interrupt_keep)
+ * if there are at most PLANNING_MOST_KEPT tables. The plan of a longer list
+ * takes more than two seconds to write, so an interrupt ends its search without
+ * a plan. */
+#define PLANNING_MOST_KEPT 50000
+void planning_keep_found(struct search_options *options, size_t n_tables);
 
 /* Reads the table list and fills the problem from the options. If --gpus is a
  * range, the problem has the first number of GPUs. `like` is the problem of the

@@ -238,8 +238,12 @@ static void test_search(void)
         ok(options.seed == CASES[i].seed && options.effort == CASES[i].effort &&
                options.time_limit_ms == CASES[i].limit_ms &&
                options.is_logged == CASES[i].is_logged &&
-               pool_size(options.pool) == 1 && options.on_found,
+               pool_size(options.pool) == 1,
            "search: '%s'", CASES[i].line);
+        planning_keep_found(&options, 50000);
+        ok(options.on_found && !options.gives_up, "an interrupt keeps a plan");
+        planning_keep_found(&options, 50001);
+        ok(!options.on_found && options.gives_up, "of a list that is not long");
         pool_close(options.pool);
     }
 }
