@@ -544,7 +544,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
         return -1;
     is_as_measured =
         choose_ranges(learned, problem, arena) && !learned->is_elsewhere;
-    learned->as_planned = problem_use_all(problem, (double)problem->batch, arena);
+    learned->as_planned =
+        problem_use_all(problem, (double)problem->batch, arena);
     learned->as_trained = learned->batch_ratio == 1
                               ? learned->as_planned
                               : problem_use_all(problem, learned->batch, arena);

@@ -39,7 +39,8 @@ struct hot_store *hot_store_new(struct arena *arena);
 /* The store also keeps the reuse of whole tables, one list for each key.
  * hot_store_uses returns the list that was kept under the key, or NULL.
  * hot_store_keep keeps a copy of use[n] and returns it; n_computed is the
- * number of entries that were computed for the list. Any thread may call both. */
+ * number of entries that were computed for the list. Any thread may call both.
+ */
 const struct table_use *hot_store_uses(struct hot_store *store, uint64_t key);
 const struct table_use *hot_store_keep(struct hot_store *store, uint64_t key,
                                        const struct table_use *use, size_t n,
