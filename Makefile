@@ -499,8 +499,8 @@ gpu-check: gpu-programs
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
 .PHONY: demo bench bench-plain bench-ablation bench-products bench-package \
-    bench-busy bench-loaded bench-empty bench-wire bench-unknown-wire fuzz \
-    run-fuzz
+    bench-busy bench-loaded bench-empty bench-wire bench-wire-training \
+    bench-unknown-wire fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -550,6 +550,13 @@ bench-wire: $(O)/neuroshard $(O)/tests/bench/bench_wire
 	    tests/wire/bench.py $(if $(filter 1,$(SMALL)),--small) \
 	    $(if $(KEEP),--keep '$(KEEP)'),echo \
 	    'bench-wire skipped: the program is built without MPI')
+
+bench-wire-training: $(O)/neuroshard
+	@$(if $(filter 1,$(MPI)),NEUROSHARD='$(abspath $(O)/neuroshard)' \
+	    NEUROSHARD_DATA='$(CURDIR)/data' \
+	    tests/wire/train.py $(if $(filter 1,$(SMALL)),--small) \
+	    $(if $(KEEP),--keep '$(KEEP)'),echo \
+	    'bench-wire-training skipped: the program is built without MPI')
 
 bench-unknown-wire: $(O)/neuroshard
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' NEUROSHARD_DATA='$(CURDIR)/data' \
@@ -805,6 +812,8 @@ make [TARGET] [SWITCH=VALUE]...
   bench-wire  exchanges and plans over links of a known rate, beside what is
              predicted; needs root, iproute2 and Open MPI; KEEP=DIR keeps what
              was measured and goes on from there, SMALL=1 takes some minutes
+  bench-wire-training  trainings of two hosts over links of a known rate, beside
+             what is predicted; needs, KEEP and SMALL as for bench-wire
   bench-unknown-wire  plan --wire on twelve lists, beside plans made at ten fixed
              bandwidths; EFFORT=60000 takes some minutes
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;

@@ -22,15 +22,11 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
-import sys
-import tempfile
 
-NEUROSHARD = os.path.abspath(os.environ.get("NEUROSHARD", "neuroshard"))
+from common import (LAB, NEUROSHARD, SMALL, gbps, neuroshard, once, read_json,
+                    run, start, tell, train, up, write_text)
+
 BENCH_WIRE = os.environ.get("BENCH_WIRE", "bench_wire")
-LAB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lab")
-SMALL = "--small" in sys.argv
-KEEP = sys.argv[sys.argv.index("--keep") + 1] if "--keep" in sys.argv else None
 
 # Rates in Mbit/s. Two cores move the bytes of all hosts several times as fast,
 # so that the links decide. Busy processors wake a rank some milliseconds late,
@@ -52,48 +48,6 @@ N_REGRETS = 2 if SMALL else 6
 LEAST_REGRET = 0.05
 
 
-def run(*command, env=None):
-    """Runs a command and returns its output."""
-    done = subprocess.run([str(part) for part in command], text=True, env=env,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n"
-                 f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout
-
-
-def neuroshard(*arguments):
-    return run(NEUROSHARD, *arguments)
-
-
-def gbps(mbit):
-    """Bandwidth of a link in GB/s of payload."""
-    return float(run(LAB, "gbps", mbit))
-
-
-def tell(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-def once(path, make):
-    """Calls make(path) unless the file exists."""
-    if not os.path.exists(path):
-        make(path + ".new")
-        os.rename(path + ".new", path)
-    return path
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def write_text(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 # --- exchanges ---
 
 
@@ -102,11 +56,6 @@ def measure(path, ranks, n_ranks, n, seed, sizes):
     run(LAB, "run", ranks, NEUROSHARD, "bench", "--db", path, "--threads", 2,
         "--memory", "64MiB", "--alltoall", n_ranks, "--samples", n, "--seed",
         seed, *sizes)
-
-
-def train(path, database):
-    neuroshard("train", "--db", database, "--kind", "roofline", "--disturbed",
-               "-o", path)
 
 
 def measure_exchanges(folder, hosts):
@@ -338,7 +287,7 @@ def judge_regrets(found, n_drawn):
 # --- all of it ---
 
 
-def inside_plans(folder):
+def inside_plans(folder, _hosts):
     """Executes all plans; runs inside the lab."""
     work = read_json(f"{folder}/work.json")
     for mbit, ranks, plans in work:
@@ -363,7 +312,7 @@ def execute_plans(folder):
                for base, _ in found for name in ("nominal", "true")]
     write_text(f"{folder}/work.json", json.dumps(
         [(PLANS_MBIT, PLANS_RANKS, plans), (NOMINAL // 4, 1, regrets)]))
-    up(4, "plans", folder)
+    up(4, RATES[0], "plans", folder)
     print(f"{'':10} {'plans':>5} {'phases':>7} {'median %':>9} {'p90 %':>7} "
           f"{'pairs':>7} {'in order %':>11}")
     for kind in ("plan", "model"):
@@ -374,44 +323,16 @@ def execute_plans(folder):
     judge_regrets(found, n_drawn)
 
 
-def up(hosts, what, folder):
-    """Runs a part of this program inside the lab. Ends if there is none."""
-    command = [LAB, "up", str(hosts), str(RATES[0]), sys.executable, __file__,
-               *sys.argv[1:], "--inside", what, str(hosts), folder]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as lab:
-        said = lab.communicate()[0]
-    if said.startswith("skipped:"):
-        print(f"bench-wire {said}", end="")
-        sys.exit(0)
-    if lab.returncode:
-        sys.exit(lab.returncode)
-
-
 def bench(folder):
-    up(2, "nothing", folder)
+    up(2, RATES[0], "nothing", folder)
     once(f"{folder}/lookups.db", lambda path: neuroshard(
         "bench", "--db", path, "--threads", 2, "--time-limit",
         20 if SMALL else 60, "--batch", 256, "--memory", "512MiB",
         "--max-tables", 6))
     for hosts in HOSTS:
-        up(hosts, "exchanges", folder)
+        up(hosts, RATES[0], "exchanges", folder)
     judge_exchanges(folder)
     execute_plans(folder)
 
 
-def main():
-    if "--inside" in sys.argv:
-        what, hosts, folder = sys.argv[sys.argv.index("--inside") + 1:]
-        if what == "exchanges":
-            measure_exchanges(folder, int(hosts))
-        elif what == "plans":
-            inside_plans(folder)
-    elif KEEP:
-        os.makedirs(KEEP, exist_ok=True)
-        bench(KEEP)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            bench(folder)
-
-
-main()
+start(bench, {"exchanges": measure_exchanges, "plans": inside_plans})
