@@ -388,6 +388,14 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
     }
 }
 
+/* Returns the part of an exchange across hosts in which it keeps a CPU from
+ * other work: the CPU copies the bytes, and the network carries them. */
+static double copied_frac(const struct comm_model *model)
+{
+    return fmin(1, comm_curve_gbps(&model->inter) /
+                       comm_curve_gbps(&model->intra));
+}
+
 struct step comm_model_step(const struct comm_model *model,
                             const struct problem *problem)
 {
@@ -403,6 +411,8 @@ struct step comm_model_step(const struct comm_model *model,
     };
 
     memcpy(step.overlap_cost, model->overlap_cost, sizeof(step.overlap_cost));
+    if (job->dense && !is_one_host && model->rules.form == COMM_TOTAL)
+        step.overlap_cost[PHASE_INPUT] = copied_frac(model);
     return step;
 }
 

@@ -134,7 +134,9 @@ void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
 
 /* Returns the step of the problem's job, with the costs of overlap. Each chunk
  * of an exchange costs the latency of the exchange. Each chunk of a lookup
- * costs the base of the lookup operation. */
+ * costs the base of the lookup operation. With the layers of a dense part, CPUs
+ * of several hosts exchange the ids in a thread that waits for the network, so
+ * this exchange costs only the copies of its bytes. */
 struct step comm_model_step(const struct comm_model *model,
                             const struct problem *problem);
 

@@ -311,6 +311,41 @@ static void test_relations(void)
     }
 }
 
+/* Returns by how much the exchange of a phase delays a step that hides it. */
+static double overlap_of(const char *dense, const char *gpu, uint32_t n_gpus,
+                         double inter_gbps, enum phase phase)
+{
+    struct problem problem;
+    struct comm_model model;
+
+    make_problem(&problem, n_gpus, 1024, dense);
+    problem.cluster.inter_gbps = inter_gbps;
+    model = gpu_spec_comm(shipped_gpu(gpu, &arena), &problem.cluster);
+    if (inter_gbps > 0)
+        comm_model_ask(&model, &problem.cluster, &arena);
+    return comm_model_step(&model, &problem).overlap_cost[phase];
+}
+
+/* Two hosts exchange ids by the network, which leaves a CPU free for the dense
+ * part. One host copies them. A CPU copies 20 GB/s. */
+static void test_hidden_ids(void)
+{
+    static const char dense[] = "bottom:13-64;interaction:cat;top:64-1";
+
+    is_near(overlap_of(dense, "cpu", 16, 0.5, PHASE_INPUT), 0.025, 1e-9,
+            "between hosts a CPU only copies the ids");
+    is_near(overlap_of(dense, "cpu", 16, 50, PHASE_INPUT), 1, 0,
+            "a faster network costs no more than all of the time");
+    is_near(overlap_of(dense, "cpu", 8, 0, PHASE_INPUT), 1, 0,
+            "one host copies all the time");
+    is_near(overlap_of(NULL, "cpu", 16, 0.5, PHASE_INPUT), 1, 0,
+            "without a dense part nothing is hidden");
+    is_near(overlap_of(dense, "cpu", 16, 0.5, PHASE_OUTPUT), 1, 0,
+            "no thread waits for outputs");
+    is_near(overlap_of(dense, "h100", 16, 0.5, PHASE_INPUT), 0.3, 0,
+            "GPUs copy ids by their multiprocessors");
+}
+
 int main(void)
 {
     test_products();
@@ -321,6 +356,7 @@ int main(void)
     test_measured_pairs();
     test_published_all_reduces();
     test_relations();
+    test_hidden_ids();
     arena_release(&arena);
     return tap_done();
 }
