@@ -134,6 +134,25 @@ static void price_kinks(const struct net_pass *pass, uint32_t p,
     }
 }
 
+unsigned reference_kinks_choose(double difference, const double *changes,
+                                unsigned n)
+{
+    double least = fabs(difference);
+    unsigned best = 0;
+
+    for (unsigned set = 1; set < 1u << n; set++) {
+        double rest = difference;
+
+        for (unsigned i = 0; i < n; i++)
+            rest -= set & 1u << i ? changes[i] : 0;
+        if (fabs(rest) < least) {
+            least = fabs(rest);
+            best = set;
+        }
+    }
+    return best;
+}
+
 /* --- products --- */
 
 /* Computes out[p] from in[p]. */

@@ -26,6 +26,14 @@ struct reference_kinks {
     struct reference_kink *items; /* [n], from mem_grow; owned */
     size_t n, cap;
 };
+/* Returns the set of kinks of one unit that take the other side, bit i for
+ * changes[i], n <= REFERENCE_MOST_KINKS: the set whose changes add up to the
+ * number nearest to the difference between two gradients of the unit's bias.
+ * One kink after the other does not find it: the first that brings the gradient
+ * closer may be another than the one that was taken. */
+#define REFERENCE_MOST_KINKS 12u
+unsigned reference_kinks_choose(double difference, const double *changes,
+                                unsigned n);
 
 struct reference_net {
     const struct dense *dense; /* not owned */

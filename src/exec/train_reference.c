@@ -267,30 +267,72 @@ static void take_kink(struct train_reference *reference, unsigned number,
     mem_free(gradients);
 }
 
-/* Lets each kink take the other side if this brings the gradient of its unit's
- * bias closer to the executed one. Begins with the last layer, because a kink
- * changes the gradients of all layers before its own. */
+/* Finds the kinks of a unit in different samples. Fills
+ * own[REFERENCE_MOST_KINKS] with their indices, from `begin` on, and returns
+ * their number. */
+static unsigned kinks_of_unit(const struct reference_kinks *kinks, size_t begin,
+                              size_t *own)
+{
+    const struct reference_kink *first = &kinks->items[begin];
+    unsigned n = 0;
+
+    for (size_t i = begin; i < kinks->n && n < REFERENCE_MOST_KINKS; i++)
+        if (kinks->items[i].product == first->product &&
+            kinks->items[i].unit == first->unit)
+            own[n++] = i;
+    return n;
+}
+
+/* Returns true if a kink before this one is of the same unit. */
+static bool has_earlier(const struct reference_kinks *kinks, size_t idx)
+{
+    for (size_t i = 0; i < idx; i++)
+        if (kinks->items[i].product == kinks->items[idx].product &&
+            kinks->items[i].unit == kinks->items[idx].unit)
+            return true;
+    return false;
+}
+
+/* Lets those kinks of a unit take the other side that together bring the
+ * gradient of the unit's bias closest to the executed one. The unit is that of
+ * the kink `begin`. */
+static void take_of_unit(struct train_reference *reference,
+                         const struct executed_step *step, size_t begin)
+{
+    const struct reference_kinks *kinks = &reference->kinks;
+    const uint32_t p = kinks->items[begin].product;
+    const uint64_t bias =
+        reference_net_offset(reference->dense, p) +
+        reference->dense->products[p].in * reference->dense->products[p].out +
+        kinks->items[begin].unit;
+    double changes[REFERENCE_MOST_KINKS];
+    size_t own[REFERENCE_MOST_KINKS];
+    const unsigned n = kinks_of_unit(kinks, begin, own);
+    unsigned set;
+
+    for (unsigned i = 0; i < n; i++)
+        changes[i] = kinks->items[own[i]].change;
+    set = reference_kinks_choose(
+        step->gradients[bias] - reference->net.gradients[bias], changes, n);
+    for (unsigned i = 0; i < n; i++)
+        if (set & 1u << i) {
+            const struct reference_kink kink = kinks->items[own[i]];
+
+            take_kink(reference, step->number, &kink);
+        }
+}
+
+/* Lets kinks take the other side as the executed step did. Begins with the last
+ * layer, because a kink changes the gradients of all layers before its own. */
 static void take_kinks(struct train_reference *reference,
                        const struct executed_step *step)
 {
-    const struct dense *dense = reference->dense;
+    const struct reference_kinks *kinks = &reference->kinks;
 
-    for (uint32_t p = dense->n_products; p-- > 0;) {
-        uint64_t bias = reference_net_offset(dense, p) +
-                        dense->products[p].in * dense->products[p].out;
-
-        for (size_t i = 0; i < reference->kinks.n; i++) {
-            const struct reference_kink kink = reference->kinks.items[i];
-            double difference;
-
-            if (kink.product != p)
-                continue;
-            difference = step->gradients[bias + kink.unit] -
-                         reference->net.gradients[bias + kink.unit];
-            if (fabs(difference - kink.change) < fabs(difference))
-                take_kink(reference, step->number, &kink);
-        }
-    }
+    for (uint32_t p = reference->dense->n_products; p-- > 0;)
+        for (size_t i = 0; i < kinks->n; i++)
+            if (kinks->items[i].product == p && !has_earlier(kinks, i))
+                take_of_unit(reference, step, i);
 }
 
 /* --- steps --- */

@@ -339,6 +339,22 @@ static void test_kinks(double input)
     model_close(&model);
 }
 
+/* Only the second of two kinks of a unit was taken, but the first alone brings
+ * the gradient closer, too. */
+static void test_choice(void)
+{
+    const double changes[] = {0.8, 1, -0.3};
+
+    is_i64(reference_kinks_choose(0, changes, 3), 0, "none");
+    is_i64(reference_kinks_choose(1 - 1e-6, changes, 2), 1 << 1,
+           "the second of two");
+    is_i64(reference_kinks_choose(1.5, changes, 3), 7, "all three");
+    is_i64(reference_kinks_choose(0.7, changes, 3), 1 << 1 | 1 << 2,
+           "the second and the third");
+    is_i64(reference_kinks_choose(-0.1, changes, 3), 0,
+           "a smaller difference than half of each change is rounding");
+}
+
 int main(void)
 {
     test_slopes("bottom:3-5-4;interaction:cat;top:6-2");
@@ -354,5 +370,6 @@ int main(void)
     test_threads();
     test_kinks(1e-8);
     test_kinks(-1e-8);
+    test_choice();
     return tap_done();
 }
