@@ -45,7 +45,7 @@ static const struct option_spec own_options[] = {
     {"steps", 0, OPTION_U64, "N", NULL, 1, 1000000, NULL,
      "train tables and dense part for N steps, in place of the timing"},
     {"dense-optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
-     "sgd|adagrad|adam",
+     "table|sgd|adagrad|adam",
      "optimizer of the dense part with --steps; default: the plan's"},
     OPTIONS_HEADED("measurement"),
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
@@ -72,10 +72,8 @@ static void read_options(struct exec_options *options, const struct cli *cli)
 /* Sets the options of --steps. Call it after load_plan. */
 static int read_training(struct run_request *run, struct err *err)
 {
-    static const enum optimizer optimizers[] = {
-        OPTIMIZER_SGD, OPTIMIZER_ADAGRAD, OPTIMIZER_ADAM};
     const struct cli *cli = run->cli;
-    const struct problem *problem = &run->plan.problem;
+    struct problem *problem = &run->plan.problem;
 
     if (!cli_given(cli, "steps"))
         return cli_given(cli, "dense-optimizer")
@@ -89,13 +87,14 @@ static int read_training(struct run_request *run, struct err *err)
     if (!problem->job.dense)
         return err_usage(err, "option '--steps' needs the layers of the dense "
                               "part; give --dense, or plan with it");
+    if (cli_given(cli, "dense-optimizer"))
+        problem->dense_optimizer =
+            (enum dense_optimizer)cli_choice(cli, "dense-optimizer");
     run->training = (struct exec_train_options){
         .n_steps = (unsigned)cli_u64(cli, "steps"),
         .pipeline = problem->job.pipeline,
         .dense = problem->job.dense,
-        .dense_optimizer = cli_given(cli, "dense-optimizer")
-                               ? optimizers[cli_choice(cli, "dense-optimizer")]
-                               : problem_dense_optimizer(problem),
+        .dense_optimizer = problem_dense_optimizer(problem),
         .scale_rows = run->options.scale_rows,
         .seed = run->options.seed,
         .memory_bytes = run->options.memory_bytes,
