@@ -423,7 +423,7 @@ head -c 1000 "$shipped" >cut.nsm
 bad model-cut plan list.csv --gpus 2 --cost model:./cut.nsm -o out
 {
     head -c 8 "$shipped"
-    printf '\005\000\000\000'
+    printf '\006\000\000\000'
     tail -c +13 "$shipped"
 } >other.nsm
 bad model-other-version plan list.csv --gpus 2 --cost model:./other.nsm -o out
