@@ -260,34 +260,75 @@ static int download_pooled(struct train_state *run, float *out, struct err *err)
     return 0;
 }
 
+/* Downloads the outputs of a layer, [own samples][out]. */
+static int download_outputs(struct train_state *run, uint32_t product,
+                            float *out, struct err *err)
+{
+    const struct rank_range here = run->placement.here;
+
+    for (uint32_t r = here.begin; r < here.end; r++) {
+        const struct dense_net *net = &run->nets[r];
+        const size_t n = (size_t)(net->n_samples *
+                                  run->options->dense->products[product].out);
+
+        if (n && device_download(net->device, out, net->layers[product].d_out,
+                                 n * sizeof(*out), err))
+            return -1;
+        out += n;
+    }
+    return 0;
+}
+
+/* Downloads everything that a stepwise comparison reads, into the arena. */
+static int download_step(struct train_state *run, struct executed_step *step,
+                         struct arena *arena, struct err *err)
+{
+    const struct placement *placement = &run->placement;
+    const struct dense *dense = run->options->dense;
+    const struct dense_net *net = &run->nets[placement->here.begin];
+    const size_t n = (size_t)dense->n_parameters;
+    const size_t n_own = placement_sample(placement, placement->here.end) -
+                         placement_sample(placement, placement->here.begin);
+    float *gradients = ARENA_NEW(arena, float, n);
+    float *parameters = ARENA_NEW(arena, float, n);
+    float *pooled = ARENA_NEW(arena, float, n_own * dense->pooled);
+    const float **outputs = ARENA_NEW(arena, const float *, dense->n_products);
+
+    for (uint32_t p = 0; p < dense->n_products; p++) {
+        float *own;
+
+        if (!dense->products[p].has_relu)
+            continue;
+        outputs[p] = own =
+            ARENA_NEW(arena, float, n_own * dense->products[p].out);
+        if (download_outputs(run, p, own, err))
+            return -1;
+    }
+    step->gradients = gradients;
+    step->parameters = parameters;
+    step->pooled_gradients = pooled;
+    step->relu_outputs = outputs;
+    return device_download(net->device, gradients, net->d_gradients,
+                           n * sizeof(float), err) ||
+                   device_download(net->device, parameters, net->d_parameters,
+                                   n * sizeof(float), err) ||
+                   download_pooled(run, pooled, err)
+               ? -1
+               : 0;
+}
+
 /* Compares a step with the reference. */
 static int check_step(struct train_state *run, unsigned step, struct err *err)
 {
-    const struct placement *placement = &run->placement;
-    const struct dense_net *net = &run->nets[placement->here.begin];
-    const size_t n = (size_t)run->options->dense->n_parameters;
-    const size_t n_own = placement_sample(placement, placement->here.end) -
-                         placement_sample(placement, placement->here.begin);
-    float *gradients = mem_alloc(n, sizeof(float));
-    float *parameters = mem_alloc(n, sizeof(float));
-    float *pooled =
-        mem_alloc(n_own * (size_t)run->options->dense->pooled, sizeof(float));
-    const struct executed_step executed = {
+    struct executed_step executed = {
         .number = run->feed.inputs[step % run->feed.n_batches].number,
-        .loss = run->result->losses[step],
-        .gradients = gradients,
-        .parameters = parameters,
-        .pooled_gradients = pooled};
-    int rc = device_download(net->device, gradients, net->d_gradients,
-                             n * sizeof(float), err) ||
-             device_download(net->device, parameters, net->d_parameters,
-                             n * sizeof(float), err) ||
-             download_pooled(run, pooled, err) ||
+        .loss = run->result->losses[step]};
+    struct arena arena = {0};
+    int rc = (!train_reference_is_free(run->reference) &&
+              download_step(run, &executed, &arena, err)) ||
              train_reference_step(run->reference, &executed, err);
 
-    mem_free(gradients);
-    mem_free(parameters);
-    mem_free(pooled);
+    arena_release(&arena);
     return rc ? -1 : 0;
 }
 

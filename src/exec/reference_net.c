@@ -4,14 +4,15 @@
 #include "exec/reference_interaction.h"
 #include "exec/reference_product.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 /* The input of a ReLU counts as close to 0 if it is below this number times the
- * norm of the unit's weights times the norm of its inputs. The rounding error
- * of a product of n values in single precision is about 2^-26 of these norms,
- * in the worst order of additions. */
-#define KINK_FRAC 2e-7
+ * norm of the unit's weights times the norm of its inputs. Single precision
+ * errs by less, and the wrong side there would change a step by less than the
+ * limits of the comparison. */
+#define KINK_FRAC 1e-5
 #define SAMPLES_A_TASK 16
 
 /* Forward and backward of some samples. All arrays have a row for each sample.
@@ -28,7 +29,6 @@ struct net_pass {
     const double *bottom; /* output of the bottom layers */
     double *joined;       /* [n][width] output of the interaction */
     double *bottom_gradient, *joined_gradient;
-    size_t first_kink; /* number of kinks before this pass */
 };
 
 uint64_t reference_net_offset(const struct dense *dense, uint32_t product)
@@ -73,24 +73,12 @@ static double norm(const double *x, uint64_t n)
     return sqrt(sum);
 }
 
-/* --- kinks --- */
-
-static bool is_taken(const struct reference_kinks *taken, uint64_t sample,
-                     uint32_t product, uint32_t unit)
-{
-    for (size_t i = 0; taken && i < taken->n; i++)
-        if (taken->items[i].sample == sample &&
-            taken->items[i].product == product && taken->items[i].unit == unit)
-            return true;
-    return false;
-}
-
-/* Lists the ReLUs of a product that are close to 0, and moves those that take
- * the other side just across it. Values are inputs of the ReLUs. */
-static void find_kinks(struct net_pass *pass, uint32_t p, const double *weights)
+/* Moves those inputs of a product's ReLUs that are close to 0 to the side of 0
+ * on which the executed ReLUs are. */
+static void take_sides(struct net_pass *pass, uint32_t p, const double *weights)
 {
     const struct dense_product *product = &pass->dense->products[p];
-    struct reference_kinks *found = pass->net->found;
+    const float *executed = pass->samples->executed[p];
     double *norms = ARENA_NEW(&pass->arena, double, product->out);
 
     for (uint64_t u = 0; u < product->out; u++)
@@ -98,59 +86,12 @@ static void find_kinks(struct net_pass *pass, uint32_t p, const double *weights)
     for (size_t s = 0; s < pass->samples->n; s++) {
         double own = norm(pass->in[p] + s * product->in, product->in);
         double *z = pass->out[p] + s * product->out;
-        uint64_t sample = pass->samples->first + s;
 
-        for (uint32_t u = 0; u < product->out; u++) {
-            if (!(fabs(z[u]) < norms[u] * own))
-                continue;
-            if (is_taken(pass->net->taken, sample, p, u)) {
-                z[u] = z[u] > 0 ? 0 : 1e-300;
-            } else if (found) {
-                found->items = mem_room(found->items, found->n, &found->cap,
-                                        sizeof(*found->items));
-                found->items[found->n++] =
-                    (struct reference_kink){sample, p, u, 0};
-            }
-        }
+        for (uint64_t u = 0; u < product->out; u++)
+            if (fabs(z[u]) < norms[u] * own)
+                z[u] = executed[s * product->out + u] > 0 ? fmax(z[u], DBL_MIN)
+                                                          : fmin(z[u], 0);
     }
-}
-
-/* Stores the change by each kink of the product. `gradients` are those of the
- * ReLUs' outputs. */
-static void price_kinks(const struct net_pass *pass, uint32_t p,
-                        const double *gradients)
-{
-    const struct reference_kinks *found = pass->net->found;
-    uint64_t width = pass->dense->products[p].out;
-
-    for (size_t i = pass->first_kink; found && i < found->n; i++) {
-        struct reference_kink *kink = &found->items[i];
-        uint64_t idx =
-            (kink->sample - pass->samples->first) * width + kink->unit;
-
-        if (kink->product == p)
-            kink->change =
-                pass->out[p][idx] > 0 ? -gradients[idx] : gradients[idx];
-    }
-}
-
-unsigned reference_kinks_choose(double difference, const double *changes,
-                                unsigned n)
-{
-    double least = fabs(difference);
-    unsigned best = 0;
-
-    for (unsigned set = 1; set < 1u << n; set++) {
-        double rest = difference;
-
-        for (unsigned i = 0; i < n; i++)
-            rest -= set & 1u << i ? changes[i] : 0;
-        if (fabs(rest) < least) {
-            least = fabs(rest);
-            best = set;
-        }
-    }
-    return best;
 }
 
 /* --- products --- */
@@ -177,8 +118,8 @@ static void multiply(struct net_pass *pass, uint32_t p)
         out[i] += bias[i % product->out];
     if (!product->has_relu)
         return;
-    if (pass->net->found || pass->net->taken)
-        find_kinks(pass, p, weights);
+    if (pass->samples->executed)
+        take_sides(pass, p, weights);
     for (size_t i = 0; i < n; i++)
         out[i] = out[i] > 0 ? out[i] : 0;
 }
@@ -270,7 +211,6 @@ static double *layers_back(struct net_pass *pass, uint32_t begin, uint32_t end,
         size_t n = pass->samples->n * (size_t)product->out;
 
         if (product->has_relu) {
-            price_kinks(pass, p, gradients);
             for (size_t i = 0; i < n; i++)
                 gradients[i] = pass->out[p][i] > 0 ? gradients[i] : 0;
         }
@@ -377,10 +317,7 @@ double reference_net_train(struct reference_net *net,
                            double scale)
 {
     const struct dense *dense = net->dense;
-    struct net_pass pass = {.net = net,
-                            .dense = dense,
-                            .samples = samples,
-                            .first_kink = net->found ? net->found->n : 0};
+    struct net_pass pass = {.net = net, .dense = dense, .samples = samples};
     double loss;
 
     pass.bottom = layers(&pass, 0, dense->cross_begin, samples->features);

@@ -11,30 +11,6 @@
  * threads.
  */
 
-/*
- * A ReLU whose input is so close to 0 that single precision may take the other
- * side of 0. The gradient jumps there, so an execution that takes the other
- * side is right, too.
- */
-struct reference_kink {
-    uint64_t sample; /* sample of the global batch */
-    uint32_t product, unit;
-    /* change of the gradient of the unit's bias if the other side is taken */
-    double change;
-};
-struct reference_kinks {
-    struct reference_kink *items; /* [n], from mem_grow; owned */
-    size_t n, cap;
-};
-/* Returns the set of kinks of one unit that take the other side, bit i for
- * changes[i], n <= REFERENCE_MOST_KINKS: the set whose changes add up to the
- * number nearest to the difference between two gradients of the unit's bias.
- * One kink after the other does not find it: the first that brings the gradient
- * closer may be another than the one that was taken. */
-#define REFERENCE_MOST_KINKS 12u
-unsigned reference_kinks_choose(double difference, const double *changes,
-                                unsigned n);
-
 struct reference_net {
     const struct dense *dense; /* not owned */
     struct pool *pool;         /* not owned; NULL: no threads */
@@ -49,11 +25,6 @@ struct reference_net {
      * input, for the weights of a product, and without the input for its bias.
      */
     double *scales;
-    /* ReLUs that take the other side; not owned */
-    const struct reference_kinks *taken;
-    /* List to which the kinks of the samples are added, or NULL. Kinks of
-     * `taken` are not added. */
-    struct reference_kinks *found;
 };
 
 /* Allocates parameters and gradients, all 0. */
@@ -63,13 +34,19 @@ void reference_net_release(struct reference_net *net); /* accepts zeroed */
 
 /* Some samples of the global batch. */
 struct reference_samples {
-    uint64_t first; /* number of the first sample */
     size_t n;
     const double *features; /* [n][bottom.width[0]] */
     const double *pooled;   /* [n][dense->pooled] */
     const double *labels;   /* [n][width of the last top layer] */
     /* [n][dense->pooled]: stores the gradient of the pooled vectors here */
     double *pooled_gradients;
+    /*
+     * [n_products]: outputs [n][out] of the executed ReLUs, NULL for products
+     * without ReLU; or NULL. The input of a ReLU may be so close to 0 that
+     * single precision takes the other side of 0. The gradient jumps there, so
+     * both sides are right. The samples then take the executed side.
+     */
+    const float *const *executed;
 };
 
 /* Returns the sum of the losses of all outputs of the samples. Adds the

@@ -64,6 +64,9 @@ struct executed_step {
      * respect to the pooled vectors. Own samples are those of the ranks of this
      * process, in ascending order. */
     const float *pooled_gradients;
+    /* [n_products]: outputs [own samples][out] of the ReLUs; NULL for products
+     * without ReLU */
+    const float *const *relu_outputs;
 };
 
 struct train_reference; /* opaque */

@@ -275,7 +275,7 @@ static void test_threads(void)
     pool_close(pool);
 }
 
-/* --- kinks --- */
+/* --- ReLUs close to 0 --- */
 
 /* Moves the bias of unit 1 of bottom layer 1 so that the input of its ReLU for
  * sample 3 is `input`. */
@@ -289,70 +289,43 @@ static void set_input(struct model *model, double input)
         bias[1] -= weights[3 + i] * features[i];
 }
 
-static void train_anew(struct model *model)
+/* Returns the gradient of the bias of unit 1. `side` is the executed output of
+ * its ReLU for sample 3; NAN: nothing was executed. */
+static double gradient_of(struct model *model, double input, float side)
 {
+    static float first[N_SAMPLES * 6], second[N_SAMPLES * 4],
+        third[N_SAMPLES * 3];
+    static const float *const executed[DENSE_MAX_PRODUCTS] = {first, second,
+                                                              third};
+
+    first[3 * 6 + 1] = side;
+    model->samples.executed = isnan(side) ? NULL : executed;
+    set_input(model, input);
     memset(model->net.gradients, 0,
            model->dense->n_parameters * sizeof(double));
     reference_net_train(&model->net, &model->samples, 1);
+    return model->net.gradients[3 * 6 + 1];
 }
 
-/* A ReLU near 0 is found, and takes the other side. */
-static void test_kinks(double input)
+/* A ReLU that is close to 0 takes the executed side, and no other does. */
+static void test_sides(void)
 {
     const char *text = "bottom:3-6-4;interaction:dot;top:3-1";
-    struct reference_kinks kinks = {0};
-    double before, after, opposite, worst = 0, *taken;
+    double above, below;
     struct model model;
-    uint64_t n;
 
     model_open(&model, text, N_SAMPLES, NULL);
-    n = model.dense->n_parameters;
-    taken = ARENA_NEW(&model.arena, double, n);
-    model.samples.first = 1000;
-    set_input(&model, 100 * input);
-    model.net.found = &kinks;
-    train_anew(&model);
-    is_i64((int64_t)kinks.n, 0, "no ReLU is close to 0");
-    set_input(&model, input);
-    train_anew(&model);
-    before = model.net.gradients[3 * 6 + 1];
-    ok(kinks.n == 1 && kinks.items[0].sample == 1003 &&
-           !kinks.items[0].product && kinks.items[0].unit == 1,
-       "one is, at %g", input);
-    model.net.taken = &kinks;
-    model.net.found = NULL;
-    train_anew(&model);
-    after = model.net.gradients[3 * 6 + 1];
-    is_near(after - before, kinks.items[0].change, 1e-12,
-            "its other side changes the gradient as predicted");
-    ok(fabs(after - before) > 1e-6, "... by %.2g", after - before);
-    memcpy(taken, model.net.gradients, n * sizeof(double));
-    model.net.taken = NULL;
-    set_input(&model, -input);
-    train_anew(&model);
-    for (uint64_t i = 0; i < n; i++)
-        worst = tap_worst(worst, fabs(model.net.gradients[i] - taken[i]));
-    opposite = model.net.gradients[3 * 6 + 1];
-    ok(worst < 1e-6 && fabs(opposite - after) < 1e-6,
-       "... to the gradients beyond 0, within %.2g", worst);
-    mem_free(kinks.items);
+    above = gradient_of(&model, 1e-8, NAN);
+    below = gradient_of(&model, -1e-8, NAN);
+    ok(fabs(above - below) > 1e-6, "the sides of 0 differ by %.2g",
+       fabs(above - below));
+    is_near(gradient_of(&model, 1e-8, 1), above, 1e-7, "above as executed");
+    is_near(gradient_of(&model, 1e-8, 0), below, 1e-7, "executed below");
+    is_near(gradient_of(&model, -1e-8, 1), above, 1e-7, "executed above");
+    is_near(gradient_of(&model, -1e-8, 0), below, 1e-7, "below as executed");
+    above = gradient_of(&model, 1e-2, NAN);
+    is_near(gradient_of(&model, 1e-2, 0), above, 0, "far from 0 it does not");
     model_close(&model);
-}
-
-/* Only the second of two kinks of a unit was taken, but the first alone brings
- * the gradient closer, too. */
-static void test_choice(void)
-{
-    const double changes[] = {0.8, 1, -0.3};
-
-    is_i64(reference_kinks_choose(0, changes, 3), 0, "none");
-    is_i64(reference_kinks_choose(1 - 1e-6, changes, 2), 1 << 1,
-           "the second of two");
-    is_i64(reference_kinks_choose(1.5, changes, 3), 7, "all three");
-    is_i64(reference_kinks_choose(0.7, changes, 3), 1 << 1 | 1 << 2,
-           "the second and the third");
-    is_i64(reference_kinks_choose(-0.1, changes, 3), 0,
-           "a smaller difference than half of each change is rounding");
 }
 
 int main(void)
@@ -368,8 +341,6 @@ int main(void)
     test_loss();
     test_products();
     test_threads();
-    test_kinks(1e-8);
-    test_kinks(-1e-8);
-    test_choice();
+    test_sides();
     return tap_done();
 }
