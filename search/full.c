@@ -350,7 +350,7 @@ static int simplify_to(struct full *full, struct snapshot *found,
             max_u64(SIMPLIFY_EFFORT,
                     (uint64_t)(SIMPLIFY_FRAC * (double)plan->n_evaluations)),
         .end_ms = search_end_ms(&full->checked, full->options->time_limit_ms),
-        .most_copied = SIMPLIFY_COPIED};
+        .most_copied = simplify_most_copied(plan->problem.n_tables)};
 
     plan->n_evaluations += simplify(found, &full->space, &limits);
     return write_plan(full, found, rise_frac, arena, err);

@@ -31,10 +31,16 @@ struct simplify_limits {
      * saved only if no further change of the same kind is found */
     uint64_t most_copied;
 };
-/* Value of most_copied for a search. Copying that many pieces takes a second.
- * Without this limit, a list of 200,000 tables whose start has 2,000
- * cut tables copies for a minute. */
+/* Value of most_copied for a search of a list with more than SIMPLIFY_LONG
+ * tables; others have no limit. Copying that many pieces takes a second.
+ * Without the limit, a list of 200,000 tables whose start has 2,000 cut tables
+ * copies for a minute. */
+#define SIMPLIFY_LONG 50000
 #define SIMPLIFY_COPIED 10000000
+static inline uint64_t simplify_most_copied(size_t n_tables)
+{
+    return n_tables > SIMPLIFY_LONG ? SIMPLIFY_COPIED : UINT64_MAX;
+}
 
 /* Simplifies an assignment: reduces the number of units whose training it
  * changes, and then the number of pieces. A change makes a unit whole, merges

@@ -461,7 +461,7 @@ static int write_plan(struct replan *replan, struct arena *arena,
             .most_priced = UINT64_MAX,
             .end_ms =
                 search_end_ms(&replan->checked, replan->options->time_limit_ms),
-            .most_copied = SIMPLIFY_COPIED});
+            .most_copied = simplify_most_copied(plan->problem.n_tables)});
     snapshot_to_plan(&found, &replan->space, plan, arena);
     snapshot_release(&found);
     plan_join_columns(plan, false, arena); /* pieces that touch may remain */

@@ -6,7 +6,7 @@
 #include "base/stats.h"
 #include "costmodel/learning/dataset.h"
 #include "costmodel/learning/evaluate.h"
-#include "device/gemm.h"
+#include "device/gemm_buffers.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "costmodel/learning/mlp_train.h"
 #include "costmodel/learning/pseudo_labels.h"
-#include "device/gemm.h"
+#include "device/gemm_buffers.h"
 
 #include <math.h>
 #include <string.h>

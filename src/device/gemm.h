@@ -42,10 +42,6 @@ struct gemm {
  * machine always gives the same result. Returns ERR_IO if OpenBLAS cannot be
  * loaded. A second call does nothing, and may come from any thread. */
 int gemm_init(struct err *err) MUST_CHECK;
-/* Prepares gemm_host for up to *n_threads threads that call it at the same
- * time. If there is too little address space, lowers *n_threads, to 1 at least.
- * Fails like gemm_init, which it calls. */
-int gemm_reserve(unsigned *n_threads, struct err *err) MUST_CHECK;
 /* Computes a batch in host memory. gemm->math must be GEMM_FP32. */
 void gemm_host(const struct gemm *gemm, const float *a, const float *b,
                float *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/gemm_host_openblas.h"
-#include "device/openblas_private.h"
+#include "device/gemm_shared_openblas.h"
 
 #include <cblas.h>
 

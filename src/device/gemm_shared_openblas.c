@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/gemm.h"
+#include "device/gemm_shared_openblas.h"
 
 #include "base/mem.h"
-#include "device/openblas_private.h"
+#include "device/gemm.h"
+#include "device/gemm_buffers.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

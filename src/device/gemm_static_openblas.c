@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/gemm.h"
 
-#include "device/openblas_private.h"
+#include "device/gemm_shared_openblas.h"
 
 #include <cblas.h>
 #include <stdlib.h>

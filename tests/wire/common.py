@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Shared by the benches over links of a known rate (bench.py, train.py).
 
-Options of both: --small does a little of everything. --keep DIR leaves what was
+Options of both: --small does a little of everything. --keep DIR leaves what is
 measured in DIR, and what is there is not measured again.
 """
 import json

@@ -7,7 +7,7 @@ usage: NEUROSHARD=... tests/wire/train.py [--small] [--keep DIR]
 Two hosts of tests/wire/lab with one rank of one thread each. `bench` measures
 lookups, exchanges and matrix products there, and a model is trained from them.
 Each seed draws a table list and gets a plan by this model. The dense part has
-a predicted time of 0.3 to 3 times that of the exchanges. Both pipelines execute
+a predicted time of 0.3 to 3 times that of the exchanges. Both pipelines run
 the plan in turns. Prints three tables:
 
   steps   predicted and measured steps, and their errors
@@ -205,10 +205,10 @@ def judge_steps(trainings):
                   f"{training.measured['step']:12.1f} "
                   f"{100 * training.error():8.1f} {training.load:6.1f}")
     for name in PIPELINES:
-        errors = [abs(of_seed[name].error()) for of_seed in trainings.values()]
+        errors = [abs(seed[name].error()) for seed in trainings.values()]
         print(f"error of steps, {name}: {100 * statistics.median(errors):.1f} "
-              f"% in the median, {100 * max(errors):.1f} % at most; goal: 20 % "
-              f"in the median")
+              f"% in the median, {100 * max(errors):.1f} % at most; goal: "
+              f"20 % in the median")
 
 
 def judge_gains(trainings):

@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
+#include "device/gemm_buffers.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
 #include "tests/unit/device/devices.h"

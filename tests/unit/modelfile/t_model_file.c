@@ -185,12 +185,14 @@ static void test_files(void)
     struct arena arena = {0};
     struct err err = {0};
     int fd = mkstemp(path);
+    double std;
 
     ok(fd >= 0 && !close(fd), "a file to write to");
     small_model(&model, &arena);
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
     ok(!model_load(&again, path, &arena, &err), "loaded%s", err.msg);
     ok(again.hash == model.hash, "the hash is that of the file");
+    std = model.features.items[0].std;
     model.features.items[0].std = 0;
     ok(model_save(&model, path, &err) == -1 && err.code == ERR_INPUT,
        "a model that could not be loaded is not saved: %s", err.msg);
@@ -200,6 +202,7 @@ static void test_files(void)
     unlink(path);
     ok(model_load(&again, path, &arena, &err) && err.code == ERR_IO,
        "no file: %s", err.msg);
+    model.features.items[0].std = std;
     ok(model_save(&model, "/nowhere/model.nsm", &err) && err.code == ERR_IO,
        "no folder: %s", err.msg);
     arena_release(&arena);

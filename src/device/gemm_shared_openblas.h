@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_DEVICE_OPENBLAS_PRIVATE_H
-#define NEUROSHARD_DEVICE_OPENBLAS_PRIVATE_H
+#ifndef NEUROSHARD_DEVICE_GEMM_SHARED_OPENBLAS_H
+#define NEUROSHARD_DEVICE_GEMM_SHARED_OPENBLAS_H
 
-#include <stdbool.h>
-#include <stddef.h>
+/* Functions of OpenBLAS. A program that is linked with OpenBLAS has them from
+ * gemm_static_openblas.c instead. */
 
 /* Returns OpenBLAS's cblas_sgemm, which gemm_init has loaded or which is linked
  * into the program. The caller converts it to the type of that function. */
@@ -16,10 +16,5 @@ struct openblas_buffers {
     void (*give)(void *buffer);
 };
 struct openblas_buffers openblas_buffers(void);
-
-/* Returns true if there is address space for a further buffer. */
-bool openblas_has_room(void);
-/* Reports that there is not, and ends the program. */
-void openblas_no_room(void) __attribute__((noreturn));
 
 #endif
