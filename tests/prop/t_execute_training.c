@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exec_train.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <sys/mman.h>
 
@@ -264,16 +265,31 @@ static void check_case(const struct training_case *own,
        "... and in the other pipeline");
 }
 
-int main(void)
+/* Loads the stand-in for cuBLAS of the emulated GPU, which then is found by its
+ * name. A real GPU needs the real library. */
+static void load_stand_in(const char *program)
+{
+    char path[1024];
+
+    if (!dlsym(RTLD_DEFAULT, "cudaMemcpy"))
+        return;
+    snprintf(path, sizeof(path), "%.*s/../../fake/libcublas.so.13",
+             (int)(strrchr(program, '/') - program), program);
+    ok(!!dlopen(path, RTLD_NOW | RTLD_LOCAL), "the stand-in of cuBLAS");
+}
+
+int main(int argc, char **argv)
 {
     static struct found *many[MAX_CASES], *pipelined[MAX_CASES];
 
+    (void)argc;
     make_cases(tap_size(2 * N_MODELS, 20 * N_MODELS));
     /* Processes are forked before this one has threads. */
     for (unsigned i = 0; i < n_cases; i++)
         if (cases[i].n_ranks > 1)
             many[i] =
                 train_in_many(&cases[i], i % 2 ? PIPELINE_SDD : PIPELINE_NONE);
+    load_stand_in(argv[0]);
     for (unsigned i = 0; i < n_cases; i++) {
         struct found *one = train_in_one(&cases[i], PIPELINE_NONE, DEVICE_CPU);
 
