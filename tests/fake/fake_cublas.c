@@ -109,14 +109,21 @@ static float *fetch(const struct matrix *matrix, int i, int math)
         (const char *)matrix->d_data + size * (size_t)(i * matrix->stride);
     float *copy = malloc(matrix->n_rows * matrix->n_cols * sizeof *copy);
     uint16_t *column = calloc(matrix->n_rows, sizeof *column);
-    bool fails = !copy || !column;
+    /* A copy opens the memory of the emulated GPU, which takes long, so a
+     * matrix without padding is copied at once. */
+    const bool is_whole = size == 4 && (size_t)matrix->ld == matrix->n_rows;
+    bool fails =
+        !copy || !column ||
+        (is_whole && runtime_copy(&runtime, copy, d_data,
+                                  matrix->n_rows * matrix->n_cols * size));
 
     for (size_t col = 0; col < matrix->n_cols && !fails; col++) {
         float *to = copy + col * matrix->n_rows;
         const char *d_from = d_data + size * col * (size_t)matrix->ld;
 
-        fails = runtime_copy(&runtime, size == 2 ? (void *)column : to, d_from,
-                             matrix->n_rows * size);
+        if (!is_whole)
+            fails = runtime_copy(&runtime, size == 2 ? (void *)column : to,
+                                 d_from, matrix->n_rows * size);
         for (size_t row = 0; row < matrix->n_rows && !fails; row++) {
             if (size == 2)
                 to[row] = from_bf16(column[row]);
@@ -132,7 +139,8 @@ static float *fetch(const struct matrix *matrix, int i, int math)
     return copy;
 }
 
-/* Multiplies matrices i of a batch, and stores column by column in c. */
+/* Multiplies matrices i of a batch, and stores the result in c: at once, or
+ * column by column if c has padding. */
 static int multiply(const struct matrix *a, const struct matrix *b,
                     const struct matrix *c, bool transposes_a,
                     bool transposes_b, const float *scales, int i, int math)
@@ -143,13 +151,12 @@ static int multiply(const struct matrix *a, const struct matrix *b,
     float *x = fetch(a, i, math), *y = fetch(b, i, math);
     float *z = scales[1] != 0 ? fetch(c, i, CUBLAS_MATH_FP32)
                               : calloc(m * n, sizeof *z);
-    int status = x && y && z ? CUBLAS_SUCCESS : FAILED;
+    char *d_c =
+        (char *)(uintptr_t)c->d_data + sizeof *z * (size_t)(i * c->stride);
+    const bool is_whole = (size_t)c->ld == m;
+    bool fails = !x || !y || !z;
 
-    for (size_t col = 0; col < n && !status; col++) {
-        char *d_c = (char *)(uintptr_t)c->d_data +
-                    sizeof *z * (size_t)(i * c->stride) +
-                    sizeof *z * col * (size_t)c->ld;
-
+    for (size_t col = 0; col < n && !fails; col++) {
         for (size_t row = 0; row < m; row++) {
             float sum = 0;
 
@@ -158,14 +165,17 @@ static int multiply(const struct matrix *a, const struct matrix *b,
                        y[transposes_b ? l * n + col : col * k + l];
             z[col * m + row] = scales[0] * sum + scales[1] * z[col * m + row];
         }
-        status = runtime_copy(&runtime, d_c, z + col * m, m * sizeof *z)
-                     ? FAILED
-                     : CUBLAS_SUCCESS;
+        if (!is_whole)
+            fails =
+                runtime_copy(&runtime, d_c + sizeof *z * col * (size_t)c->ld,
+                             z + col * m, m * sizeof *z);
     }
+    if (!fails && is_whole)
+        fails = runtime_copy(&runtime, d_c, z, n * m * sizeof *z);
     free(x);
     free(y);
     free(z);
-    return status;
+    return fails ? FAILED : CUBLAS_SUCCESS;
 }
 
 int cublasGemmStridedBatchedEx(struct cublas_context *context, int op_a,

@@ -15,7 +15,7 @@
  * no bit of the weights. */
 
 #define N_STEPS 10
-#define N_GPU_CASES 9 /* cases that a GPU, if there is one, trains, too */
+#define N_GPU_CASES 6 /* cases that a GPU, if there is one, trains, too */
 #define BATCH 61
 
 /* One training: a model, a plan and the way in which it runs. */
