@@ -92,7 +92,7 @@ static int for_all(const struct exchange_set *set, uint32_t receiver,
         struct piece *const *pieces = &placement->table_pieces[t];
 
         for (const struct piece *piece = pieces[0];
-             piece->group && piece < pieces[1]; piece++)
+             piece < pieces[1] && piece->group; piece++)
             if (for_piece(set, piece, receiver, pooled, begin, fn, err))
                 return -1;
         begin +=
