@@ -125,8 +125,8 @@ size_t product_grid(struct product *products, bool is_host, uint64_t max_bytes)
 /* --- one product --- */
 
 struct product_run {
-    struct device *device;        /* not owned */
-    struct gemm_library *library; /* owned */
+    struct device *device;     /* not owned */
+    struct gemm_library *blas; /* owned */
     struct gemm gemm;
     enum product_form form;
     struct device_region region; /* owned */
@@ -226,16 +226,16 @@ static int relu(struct product_run *run, struct err *err)
 
     if (device_elementwise(run->device, &job, err))
         return -1;
-    return is_gradient ? gemm_queue(run->library, &bias, run->d_a, run->d_c,
-                                    run->d_b, err)
-                       : 0;
+    return is_gradient
+               ? gemm_queue(run->blas, &bias, run->d_a, run->d_c, run->d_b, err)
+               : 0;
 }
 
 static int compute(struct product_run *run, struct err *err)
 {
     return run->form < PRODUCT_RELU
-               ? gemm_queue(run->library, &run->gemm, run->d_a, run->d_b,
-                            run->d_c, err)
+               ? gemm_queue(run->blas, &run->gemm, run->d_a, run->d_b, run->d_c,
+                            err)
                : relu(run, err);
 }
 
@@ -322,7 +322,7 @@ int bench_products(struct bench_result *result, struct device *device,
     *result = (struct bench_result){0};
     if (options->n_cases)
         n = (size_t)min_u64(n, options->n_cases);
-    if (gemm_open(&run.library, device, err))
+    if (gemm_open(&run.blas, device, err))
         return -1;
     for (; result->n_cases < n; result->n_cases++) {
         result->interrupted = interrupt_requested();
@@ -337,6 +337,6 @@ int bench_products(struct bench_result *result, struct device *device,
     rc = 0;
 out:
     device_free(device, run.region.d_ptr);
-    gemm_close(run.library);
+    gemm_close(run.blas);
     return rc;
 }

@@ -7,7 +7,7 @@
 
 /* The training loop of a net, which train_fit uses. */
 
-/* What a net learns from. */
+/* Training data of a net. */
 struct net_sides {
     /* Sides of the split. The validation side is empty for a net on a
      * roofline. */

@@ -87,9 +87,9 @@ struct elementwise {
     /* Operands. `out` may be the same matrix as a, b or c; otherwise they must
      * not overlap. */
     struct device_matrix out, a, b, c;
-    float *d_state[2]; /* of the update rules, at the place of `out` */
-    uint64_t size;     /* of PAIRS, MEANS and their gradients; >= 1 */
-    uint64_t n_in;     /* of MEANS and MEANS_GRADIENT */
+    float *d_state[2]; /* states of the optimizer, in the layout of `out` */
+    uint64_t size;     /* used by PAIRS, MEANS and their gradients; >= 1 */
+    uint64_t n_in;     /* used by MEANS and MEANS_GRADIENT */
     float scale, root;
 };
 

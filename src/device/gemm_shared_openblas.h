@@ -2,8 +2,9 @@
 #ifndef NEUROSHARD_DEVICE_GEMM_SHARED_OPENBLAS_H
 #define NEUROSHARD_DEVICE_GEMM_SHARED_OPENBLAS_H
 
-/* Functions of OpenBLAS. A program that is linked with OpenBLAS has them from
- * gemm_static_openblas.c instead. */
+/* Access to the functions of OpenBLAS. There are two bodies. A program that
+ * loads OpenBLAS when it runs has gemm_shared_openblas.c. A program that is
+ * linked with OpenBLAS has gemm_static_openblas.c. */
 
 /* Returns OpenBLAS's cblas_sgemm, which gemm_init has loaded or which is linked
  * into the program. The caller converts it to the type of that function. */

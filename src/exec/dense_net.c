@@ -158,7 +158,7 @@ int dense_net_open(struct dense_net *net, const struct dense *dense,
 {
     *net = (struct dense_net){.dense = dense,
                               .device = device,
-                              .library = library,
+                              .blas = library,
                               .n_samples = n_samples,
                               .optimizer = optimizer,
                               .rate = rate};
@@ -187,7 +187,7 @@ static int multiply(const struct dense_net *net, struct gemm gemm,
 {
     gemm.n_batch = gemm.n_batch ? gemm.n_batch : 1;
     gemm.math = net->dense->type == DENSE_TYPE_TF32 ? GEMM_TF32 : GEMM_FP32;
-    return gemm_queue(net->library, &gemm, d_a, d_b, d_c, err);
+    return gemm_queue(net->blas, &gemm, d_a, d_b, d_c, err);
 }
 
 /* Runs an operation on matrices of n_samples rows. */

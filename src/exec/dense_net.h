@@ -31,12 +31,12 @@ struct dense_layer {
 
 struct dense_net {
     const struct dense *dense;
-    struct device *device;        /* not owned */
-    struct gemm_library *library; /* not owned */
-    uint32_t n_samples;           /* samples of this rank; may be 0 */
-    enum optimizer optimizer;     /* SGD, Adagrad or Adam */
-    float rate;                   /* learning rate */
-    unsigned n_steps;             /* number of updates so far */
+    struct device *device;     /* not owned */
+    struct gemm_library *blas; /* not owned */
+    uint32_t n_samples;        /* samples of this rank; may be 0 */
+    enum optimizer optimizer;  /* SGD, Adagrad or Adam */
+    float rate;                /* learning rate */
+    unsigned n_steps;          /* number of updates so far */
     struct dense_layer layers[DENSE_MAX_PRODUCTS];
     /* [n_parameters] each; only Adam has two states, and SGD has none */
     float *d_parameters, *d_gradients, *d_state[2];

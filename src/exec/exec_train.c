@@ -136,14 +136,14 @@ static int open_nets(struct train_state *run, struct arena *arena,
     run->nets = ARENA_NEW(arena, struct dense_net, placement->n_ranks);
     run->d_scratch = ARENA_NEW(arena, float *, placement->n_ranks);
     run->own_losses = ARENA_NEW(arena, double, placement->n_ranks);
-    if (gemm_open(&run->library, device, err))
+    if (gemm_open(&run->blas, device, err))
         return -1;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
         struct dense_net *net = &run->nets[r];
 
         if (dense_net_open(net, options->dense, n_samples_of(placement, r),
                            options->dense_optimizer, STEP_RATE, device,
-                           run->library, err) ||
+                           run->blas, err) ||
             load_parameters(run, net, err) ||
             device_alloc(device, (void **)&run->d_scratch[r],
                          (size_t)comm_sum_scratch(
@@ -193,7 +193,7 @@ static void close_training(struct train_state *run)
         dense_net_close(&run->nets[r]);
         device_free(placement->device, run->d_scratch[r]);
     }
-    gemm_close(run->library);
+    gemm_close(run->blas);
     exchange_close(&run->set);
     placement_release(&run->placement);
     world_close(run->second);

@@ -19,7 +19,7 @@
  *
  * PIPELINE_NONE runs these parts one after the other. PIPELINE_SDD runs the
  * input of the next step in a second thread, which exchanges ids in a second
- * world, beside the other parts. The weights of all ranks must fit into memory
+ * world, during the other parts. The weights of all ranks must fit into memory
  * together. Weights, ids, features and labels are drawn from the seed.
  *
  * The result does not depend on the pipeline, nor on the number of processes:

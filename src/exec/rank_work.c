@@ -131,7 +131,22 @@ static struct group whole_of(const struct placement *placement,
     return whole;
 }
 
-int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
+static int open_empty(struct group_work *own, const struct rank_work *work,
+                      uint64_t max_lookups, struct err *err)
+{
+    if (!own->group.n_bags)
+        return 0;
+    for (unsigned k = 0; k < work->n_sets; k++)
+        if (index_batch_open(&own->sets[k], work->placement->device,
+                             &own->group, max_lookups, err))
+            return -1;
+    return open_lookups(own, work, WORK_ALL, max_lookups, err);
+}
+
+/* Opens the groups that the kind of work needs. Draws their batches, or leaves
+ * room for max_lookups[g] lookups unless that is NULL. */
+static int open_groups(struct rank_work *work, enum work_part part,
+                       const uint64_t *max_lookups, struct err *err)
 {
     const struct placement *placement = work->placement;
     const struct group *group = placement->rank_groups[work->rank];
@@ -148,7 +163,8 @@ int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
             part == WORK_OTHERS
                 ? whole_of(placement, group)
                 : placement_part(placement, group, work->chunk, work->n_chunks);
-        if (open_group(own, work, part, err)) {
+        if (max_lookups ? open_empty(own, work, *max_lookups++, err)
+                        : open_group(own, work, part, err)) {
             rank_work_close(work);
             return -1;
         }
@@ -156,37 +172,15 @@ int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
     return 0;
 }
 
-static int open_empty(struct group_work *own, const struct rank_work *work,
-                      uint64_t max_lookups, struct err *err)
+int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
 {
-    if (!own->group.n_bags)
-        return 0;
-    for (unsigned k = 0; k < work->n_sets; k++)
-        if (index_batch_open(&own->sets[k], work->placement->device,
-                             &own->group, max_lookups, err))
-            return -1;
-    return open_lookups(own, work, WORK_ALL, max_lookups, err);
+    return open_groups(work, part, NULL, err);
 }
 
 int rank_work_open_empty(struct rank_work *work, const uint64_t *max_lookups,
                          struct err *err)
 {
-    const struct placement *placement = work->placement;
-    const struct group *group = placement->rank_groups[work->rank];
-    const struct group *end = placement->rank_groups[work->rank + 1];
-
-    work->groups = mem_alloc((size_t)(end - group), sizeof(*work->groups));
-    for (; group < end; group++) {
-        struct group_work *own = &work->groups[work->n_groups];
-
-        own->group =
-            placement_part(placement, group, work->chunk, work->n_chunks);
-        if (open_empty(own, work, max_lookups[work->n_groups++], err)) {
-            rank_work_close(work);
-            return -1;
-        }
-    }
-    return 0;
+    return open_groups(work, WORK_ALL, max_lookups, err);
 }
 
 void rank_work_close(struct rank_work *work)

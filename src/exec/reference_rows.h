@@ -5,8 +5,8 @@
 #include "exec/batches.h"
 
 /*
- * Touched rows of the tables in double precision: those rows that at least one
- * of the batches of a training looks up. Every process holds all of them.
+ * Rows of the tables, in double precision, that at least one batch of a
+ * training looks up. Every process holds all of them.
  */
 
 /* A piece with its touched rows. */

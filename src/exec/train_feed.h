@@ -12,7 +12,7 @@
  * step the ids of a batch are packed, exchanged and permuted, and the lookups
  * use the ids that arrived.
  *
- * The input of a step may run in a thread of its own, beside the step before
+ * The input of a step may run in a thread of its own, during the step before
  * it. It then exchanges messages in a world of its own.
  */
 

@@ -109,7 +109,7 @@ static uint64_t n_outputs_of(const struct dense *dense)
     return dense->top.width[dense->top.n - 1];
 }
 
-/* Returns what one sample's loss counts in the mean over the batch. */
+/* Returns the weight of one output's loss in the mean over the batch. */
 static double mean_scale(const struct train_reference *reference)
 {
     return 1 / ((double)reference->placement->batch *

@@ -157,7 +157,8 @@ static int run_parts(struct train_state *run, unsigned step, struct err *err)
     return 0;
 }
 
-/* Runs a step whose input is ready, beside the input of the next step. */
+/* Runs a step whose input is ready. At the same time a thread runs the input of
+ * the next step. */
 static int run_beside_input(struct train_state *run, unsigned step,
                             double *wait_ms, struct err *err)
 {

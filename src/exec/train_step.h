@@ -19,7 +19,7 @@ struct train_state {
     struct placement placement;
     struct exchange_set set;
     struct world *second; /* owned; NULL without a pipeline */
-    struct gemm_library *library;
+    struct gemm_library *blas;
     struct feed feed;
     struct dense_net *nets; /* [R]: nets of the ranks of this process */
     float **d_scratch;      /* [R]: scratch memory of the all-reduce */
@@ -28,7 +28,7 @@ struct train_state {
     double *own_losses;       /* [R]: sum of a rank's losses in this step */
 };
 
-/* Runs and times a step. With PIPELINE_SDD the input of the step has run beside
+/* Runs and times a step. With PIPELINE_SDD the input of the step ran during
  * the step before it. Collective. */
 int train_step_run(struct train_state *run, unsigned step,
                    struct err *err) MUST_CHECK;
