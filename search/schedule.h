@@ -27,7 +27,8 @@ struct schedule {
                                 the last end of a cycle (n_before) */
     void *ctx;
     /* inputs; set by the caller before schedule_run */
-    double bound_ms;     /* lower bound on the total; NAN if there is none */
+    /* lower bound on the total; NAN if no bound is known */
+    double bound_ms;
     bool is_given;       /* the start is a plan that was searched already: it is
                             not annealed alone, and the stages fit the effort */
     double published_ms; /* total that stages must get below, or INFINITY */

@@ -48,7 +48,7 @@ extern const char *const wire_choice_names[]; /* NULL-terminated */
  * the total of the cheapest plan known; it falls if a cheaper one is found.
  * end_ms is the time on clock_ms() at which the searches end, or INFINITY. The
  * searches also end at an interrupt. options->overhead is the overhead of a
- * search, or NULL if it is none. If the searches have no time left for it,
+ * search; NULL: no overhead. If the searches have no time left for it,
  * plan->wire stays empty, and plan->stopped becomes "time".
  */
 int wire_choose(struct plan *plan, const struct problem *problem,

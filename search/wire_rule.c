@@ -93,8 +93,8 @@ unsigned wire_pick(const struct wire_candidates *all, enum wire_choice choice)
     return best;
 }
 
-/* Returns the gain of another candidate over the chosen one, beyond what it
- * must gain to be recommended. */
+/* Returns the gain of another candidate over the chosen one, less the gain that
+ * it must exceed to be recommended. */
 static double beyond_at(const struct wire_candidates *all, unsigned chosen,
                         unsigned other, unsigned wire)
 {

@@ -150,11 +150,11 @@ static double product_ms(const struct dense_pricing *pricing, uint32_t layer,
 }
 
 /*
- * Values that the interaction reads and writes for a sample, and its kernels.
- * Those of the eager kernels are counted in TorchRec's modules (InteractionArch
- * and LowRankCrossNet); a fused kernel reads each input and writes each output
- * once. A cross layer counts without its two products, which are in
- * dense->products.
+ * Number of values that the interaction reads and writes for a sample, and
+ * number of its kernels. Eager kernels are counted as in TorchRec's modules
+ * (InteractionArch and LowRankCrossNet). A fused kernel reads each input and
+ * writes each output once. A cross layer counts without its two products, which
+ * are in dense->products.
  */
 struct traffic {
     double forward, backward;
@@ -186,9 +186,9 @@ static struct traffic dot_traffic(const struct dense *dense, bool are_timed)
         return are_timed ? (struct traffic){0}
                          : (struct traffic){vectors + width,
                                             2 * vectors + width, 1, 1};
-    /* join the vectors, multiply all pairs, gather one half of the products,
-     * join them with the bottom's output; backward: the same in reverse, with
-     * two products and the sum of their results */
+    /* forward: join the vectors, multiply all pairs, gather one half of the
+     * products, join them with the bottom's output; backward: the reverse, with
+     * two products in the place of one and the sum of their results */
     return (struct traffic){2 * vectors + forward + 4 * width,
                             4 * width + n * n + backward + 5 * vectors,
                             are_timed ? 3 : 4, are_timed ? 5 : 7};

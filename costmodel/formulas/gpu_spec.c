@@ -75,7 +75,8 @@ static bool runs_torchrec(const struct gpu_spec *spec)
     return spec->comm_form != COMM_TOTAL && !spec->skips_checks;
 }
 
-/* Returns the basis of the host's time. It was measured beside an H100. */
+/* Returns the basis of the host's time, which was measured on a host with an
+ * H100. */
 static enum host_basis host_of(const struct gpu_spec *spec)
 {
     const char *gpu = spec->changed_from ? spec->changed_from : spec->name;

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Multiplications that an element of c, and one of a or b, counts for. */
+/* Work of an element of the result c, and of an element of a factor a or b, as
+ * a number of multiplications. */
 #define WORK_OF_RESULT 32.
 #define WORK_OF_FACTOR 16.
 /* Rows and columns that are computed together. */
@@ -51,7 +52,7 @@ static bool is_of_class(const struct product *product,
            product->form == like->form && is_batch(product) == is_batch(like);
 }
 
-/* The measured products of one class: those like `like`, except `skipped`. */
+/* The measured products of the class of `like`, except `skipped`. */
 struct product_class {
     const struct product_times *times;
     const struct product *like;

@@ -33,7 +33,7 @@
 /* Largest ratio of mean errors at which a simpler kind of model is preferred to
  * the best kind. */
 #define TOLERATED 1.1
-/* Number of kinds of nets that are tried: all but the monotone one. */
+/* Number of kinds of nets that are tried. The monotone kind is not. */
 #define N_NET_KINDS 2u
 
 /* A cross-validation: the samples by which kinds of models are judged, and the

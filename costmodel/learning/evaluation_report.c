@@ -68,8 +68,8 @@ json_t *covered_to_json(const struct evaluation *evaluation)
                         evaluation->covered.n);
 }
 
-/* Prints how many samples are of a disturbed machine, and how much their times
- * vary beside those of the others. */
+/* Prints the number of samples of a disturbed machine, the spread of their
+ * times, and the spread of the other times. */
 static void print_disturbed(const struct disturbed_samples *disturbed,
                             struct buf *out)
 {

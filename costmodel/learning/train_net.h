@@ -12,7 +12,7 @@ struct net_sides {
     /* Sides of the split. The validation side is empty for a net on a
      * roofline. */
     struct dataset train, validation;
-    /* Number of measured training samples. Those after them are pseudo-labels
+    /* Number of measured training samples. Later samples are pseudo-labels
      * without times (costmodel/learning/pseudo_labels.h). */
     size_t n_known;
     /* Unit of the net's output. With an estimate it is 1, times the estimate of

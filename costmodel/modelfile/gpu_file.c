@@ -268,8 +268,8 @@ static const char *find_name(const char *name, struct arena *arena)
 /* Number of names that a message suggests. */
 #define MOST_SUGGESTED 3
 
-/* Returns "did you mean h100 or h100-pcie? ", or "" if no name is near. Of each
- * GPU at most one name is suggested. */
+/* Returns "did you mean h100 or h100-pcie? ", or "" if no name is near.
+ * Suggests at most one name for each GPU. */
 static const char *suggest(const char *name, struct arena *arena)
 {
     const struct gpu_name *names = all_names(arena);

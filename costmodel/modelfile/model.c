@@ -175,8 +175,9 @@ const char *choice_text(const struct model *model, struct arena *arena)
         model->training.n_folds, n);
 }
 
-/* Returns the scaling of input k of a net's head: that of the logarithm of a
- * total or, in a monotone net, that of another logarithm. */
+/* Finds the mean and deviation that scale input k of a net's head. The
+ * logarithm of a total has those of its feature. Other inputs have MLP_LOG_MEAN
+ * and MLP_LOG_STD in a monotone net, else 0 and 1. */
 static void scaling_of(const struct model *model, size_t k, double *mean,
                        double *std)
 {

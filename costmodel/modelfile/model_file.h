@@ -31,8 +31,8 @@
  *
  * A file of version 1 has one setting and no estimate. A file of version 2 has
  * a net and no roofline. A file of version 3 has no monotone net. A file of
- * version 4 has no matrix products; such models are still written in version 4,
- * which older programs read.
+ * version 4 has no matrix products. Models without products are still written
+ * in version 4, which older programs read.
  */
 
 #define MODEL_VERSION 5

@@ -22,8 +22,8 @@
 
 /* Judges the price of shards[n], which are sorted by table; used by a function
  * of struct oracle_ops. inputs[n] are the shards as the model sees them. On
- * entry *error is the interval of all devices, or 0 if there is none. On return
- * it is the interval of the slowest device. */
+ * entry *error is the interval of all devices, or 0 if the model has no
+ * interval. On return it is the interval of the slowest device. */
 size_t extrapolation_judge(const struct model *model,
                            const struct problem *problem,
                            const struct shard *shards,

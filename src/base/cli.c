@@ -56,7 +56,7 @@ static void add_option(struct cli *cli, const struct option_spec *spec,
     cli->headings[i] = heading;
 }
 
-/* Adds a table of options; those before its first heading get `heading`. */
+/* Adds a table of options. Options before its first heading get `heading`. */
 static void add_options(struct cli *cli, const struct option_spec *spec,
                         const char *heading)
 {

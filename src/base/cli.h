@@ -82,7 +82,7 @@ struct command {
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Heading of the options that choose what a command prints and writes. */
+/* Heading of the options that choose the output of a command. */
 #define OUTPUT_HEADING "output"
 
 /* Option group with '--verbose', for commands that show progress. */

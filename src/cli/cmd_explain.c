@@ -65,8 +65,8 @@ static int check_options(const struct plan *plan, const struct cli *cli,
                      cli->args[0], plan->problem.cluster.n_devices - 1);
 }
 
-/* Explains the plan. Returns the exit status: that of ERR_NO_PLAN if the plan,
- * or its placement under settings of --what-if, does not fit. */
+/* Explains the plan. Returns 0, or the exit status of ERR_NO_PLAN if the plan
+ * does not fit, or does not fit under settings of --what-if. */
 static int answer(struct explained *explained, const struct plan *plan,
                   struct cli *cli, struct err *err)
 {

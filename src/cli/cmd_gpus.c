@@ -12,7 +12,7 @@
 struct gpu_row {
     const char *name, *full_name;
     uint64_t memory_bytes;
-    /* number of GPUs of a host as sold; 0: none is usual */
+    /* number of GPUs of a host as sold; 0: no number is usual */
     uint64_t gpus_per_host;
     double dram_gbps, l2_gbps, intra_gbps, nic_gbps;
     /* cost model that --gpu uses: "model" if a measured model of the GPU is

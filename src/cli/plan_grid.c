@@ -122,7 +122,8 @@ static void start_cell(struct cells *cells, struct grid_cell *cell,
 }
 
 /* Finds the price of a GPU, whose name in the file may be an alias. Leaves
- * *per_hour as it is if there is none. Two prices are an error. */
+ * *per_hour as it is if the file has no price of it. Two prices are an
+ * error. */
 static int look_up_price(double *per_hour, const char *gpu,
                          const struct prices *prices, struct arena *arena,
                          struct err *err)

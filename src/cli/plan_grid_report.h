@@ -22,7 +22,7 @@ struct grid_cell {
     const char *why_not; /* why no plan fits: a sentence; NULL if one fits */
     /* GPU work, step with the host and its range */
     double total_ms, step_ms, least_ms, most_ms;
-    /* samples a second: of all GPUs and of one */
+    /* samples a second of all GPUs, and of one GPU */
     double rate, gpu_rate;
     /* gpu_rate as a share of that of the smallest number that fits */
     double scaling_frac;

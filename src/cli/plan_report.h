@@ -27,8 +27,8 @@ struct plan_request {
      * number of GPUs. */
     struct problem problem;
     struct plan from; /* current plan, read from the file of --from */
-    /* such as "8 x a100", the subject of the search for the line of progress;
-     * NULL: only one plan is searched */
+    /* subject of the search for the line of progress, such as "8 x a100"; NULL:
+     * only one plan is searched */
     const char *progress;
     struct replan_report replanned; /* result of re-planning */
     /* trace of the search for --trace; free its points with mem_free */

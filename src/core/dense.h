@@ -170,8 +170,8 @@ struct dense_cost {
     double exposed_ms;
     /* error of the whole, like frac of struct cost_error; 0: unknown */
     double error_frac;
-    /* true: matrix products have the times that were measured on the device;
-     * false: those of its figures */
+    /* true: times of matrix products come from products measured on the device;
+     * false: from the figures of the GPU */
     bool is_measured;
 };
 /* Returns the time that the dense part adds to a step. */

@@ -43,7 +43,7 @@ struct wire_regret {
      * known - 1 */
     double regrets[N_WIRES];
     /* bandwidth below which another known plan is cheaper by more than the
-     * error of the ratio; 0: there is none down to the smallest share */
+     * error of the ratio; 0: no other plan is, down to the smallest share */
     double break_even_gbps;
     /* total of the plan / total of that plan - 1, at the smallest share */
     double gain_frac;
@@ -64,7 +64,7 @@ struct plan {
     /* exposed time of each part of the step: the amount by which the step would
      * be shorter without the part; NAN if the cost model predicts no parts */
     double exposed_ms[N_STEP_PARTS];
-    /* proven lower bound of total_ms, or NAN if there is none */
+    /* proven lower bound of total_ms; NAN if no bound is known */
     double bound_ms;
     /* Predicted time of the dense part, which is part of total_ms; all 0 if it
      * is unknown or the user gave it. */

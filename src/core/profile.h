@@ -78,8 +78,7 @@ struct profile_result {
     double bins[REUSE_BINS];
     /* Zipf exponent over n_rows rows; NAN if there is one row or no id */
     double zipf_alpha;
-    /* [n_hottest]: the hottest row first; of two rows with equal counts, the
-     * lower row first */
+    /* [n_hottest] rows by falling count, then by rising row number */
     struct hottest_row *hottest;
     size_t n_hottest; /* number of hottest rows, at most n_used */
 };

@@ -130,7 +130,7 @@ struct sentinels sample_sentinels(const struct sample *samples, size_t n);
 struct disturbed_samples {
     size_t n_left_out;  /* samples with SAMPLE_THROTTLED */
     size_t n_used;      /* samples with SAMPLE_ACCEPTED */
-    double spread_frac; /* of the samples with either bit */
+    double spread_frac; /* spread of the samples with either bit */
     double others_spread_frac;
 };
 struct disturbed_samples sample_disturbed(const struct sample *samples,

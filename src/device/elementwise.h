@@ -8,13 +8,13 @@ EXTERN_C_BEGIN
 
 /*
  * Element-wise operations of dense layers, on row-major fp32 matrices. Each
- * operation computes the elements (r, c) of n_rows x n_cols. In the list below,
- * out, a, b and c stand for the elements (r, c) of these matrices.
+ * operation computes n_rows x n_cols elements (r, j). In the list below, out,
+ * a, b and c stand for the elements (r, j) of these matrices.
  *
  *     COPY            out = a
  *     ADD             out += a
- *     COPY_FROM_HALF  like COPY and ADD, but the elements of a are fp16
- *     ADD_FROM_HALF
+ *     COPY_FROM_HALF  like COPY, but the elements of a are fp16
+ *     ADD_FROM_HALF   like ADD, but the elements of a are fp16
  *     COPY_TO_HALF    like COPY, but the elements of out are fp16
  *     BIAS_RELU       out = max(out + a, 0)
  *     RELU_GRADIENT   out = 0 where a, the output of the ReLU, is not positive
@@ -23,14 +23,14 @@ EXTERN_C_BEGIN
  *     ADD_PRODUCT     out += a b
  *     PAIRS           Keeps the elements below the diagonal of the matrix
  *                     a[size][size] of each row. n_cols is size x size. Element
- *                     (i, j), i > j, becomes column i (i - 1) / 2 + j of out.
- *     PAIRS_GRADIENT  the reverse: both elements (i, j) and (j, i) of out[size]
- *                     [size] get a's column; the diagonal gets 0
- *     MEANS           out = mean of the columns c x size .. of a, which has
- *                     n_in columns. The last mean may have fewer than `size`
- *                     columns.
- *     MEANS_GRADIENT  out = a's column c / size, divided by the number of
- *                     columns of its mean. n_cols equals n_in.
+ *                     (k, l), k > l, becomes column k (k - 1) / 2 + l of out.
+ *     PAIRS_GRADIENT  the reverse: the elements (k, l) and (l, k) of the matrix
+ *                     out[size][size] of each row are a's column
+ *                     k (k - 1) / 2 + l. The diagonal is 0.
+ *     MEANS           Splits the n_in columns of a into runs of `size` columns.
+ *                     The last run may be shorter. out = mean of run j.
+ *     MEANS_GRADIENT  out = a's column j / size, divided by the length of the
+ *                     run of column j. n_cols equals n_in.
  *     LOSS            out = binary cross entropy of the logit a and the label b
  *     LOSS_GRADIENT   out = scale x (sigmoid(a) - b)
  *     SGD             out -= scale x a; a is the gradient
@@ -84,8 +84,8 @@ struct device_matrix {
 struct elementwise {
     enum elementwise_kind kind;
     uint64_t n_rows, n_cols;
-    /* Operands. `out` may be the same matrix as a, b or c; otherwise they must
-     * not overlap. */
+    /* Operands. Except for PAIRS, MEANS and their gradients, `out` may be the
+     * same matrix as a, b or c. The matrices must not overlap otherwise. */
     struct device_matrix out, a, b, c;
     float *d_state[2]; /* states of the optimizer, in the layout of `out` */
     uint64_t size;     /* used by PAIRS, MEANS and their gradients; >= 1 */
@@ -93,7 +93,7 @@ struct elementwise {
     float scale, root;
 };
 
-/* Queues an operation. */
+/* Queues an operation. Fails with ERR_DEVICE. */
 int device_elementwise(struct device *device, const struct elementwise *job,
                        struct err *err) MUST_CHECK;
 

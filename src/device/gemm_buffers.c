@@ -16,8 +16,8 @@
 /* Free address space that OpenBLAS needs for a buffer of 128 MiB, with a margin
  * for other mappings. */
 #define BUFFER_BYTES ((size_t)160 << 20)
-/* Address space that a thread may need beside its buffer. The C library
- * reserves 128 MiB for the heap of a thread, and there is its stack. */
+/* Address space that a thread may need in addition to its buffer: 128 MiB that
+ * the C library reserves for the heap of a thread, and its stack. */
 #define THREAD_BYTES ((size_t)160 << 20)
 
 static bool has_room(size_t n_bytes)

@@ -19,8 +19,8 @@
 struct world_mpi {
     struct world base;
     MPI_Comm comm; /* a duplicate of MPI_COMM_WORLD; owned */
-    /* The second world sleeps between two looks at what it waits for. MPI moves
-     * data only during calls, and it has no wait that sleeps. */
+    /* The second world waits by testing its requests and sleeping in between.
+     * MPI moves data only during calls, and it has no wait that sleeps. */
     bool is_second;
     /* sends and receives in progress, [n_requests]; owned */
     MPI_Request *requests;

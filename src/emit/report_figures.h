@@ -63,10 +63,10 @@ struct saving {
     double ms;         /* time by which the step would be shorter */
     double alone_ms;   /* sum of its shard_ms; 0 if they are unknown */
 };
-/* Fills savings[] with these tables, the largest saving first. Of savings that
- * are equal when they are printed (by 1 us), the table that takes longest alone
- * comes first: the same GPU may allow each of its tables the same saving.
- * savings[] has room for all tables. Returns the number of savings. */
+/* Fills savings[] with these tables, the largest saving first. Savings that
+ * round to the same microsecond are ordered by alone_ms, the longest time
+ * first, because each table of a GPU may have the same saving. savings[] has
+ * room for all tables. Returns the number of savings. */
 size_t savings_find(struct saving *savings, const struct plan *plan,
                     const double *without_ms);
 /* Returns whether two savings are equal when they are printed. */

@@ -25,7 +25,7 @@ struct dense_layer {
     float *d_in, *d_out;
     /* d_in_gradient is NULL if the input needs no gradient. */
     float *d_in_gradient, *d_out_gradient;
-    float *d_weight, *d_bias; /* d_bias is NULL if there is none */
+    float *d_weight, *d_bias; /* NULL if the product has no bias */
     float *d_weight_gradient, *d_bias_gradient;
 };
 

@@ -89,7 +89,7 @@ struct group {
     void *d_out;
 };
 
-/* Returns the bytes of one output: of a bag, or of a vector of a sequence. */
+/* Returns the bytes of one output, which is a bag or a vector of a sequence. */
 static inline size_t group_bag_bytes(const struct group *group)
 {
     return (size_t)group->out_dim * precision_bytes(group->precision);

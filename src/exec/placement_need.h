@@ -27,8 +27,8 @@ int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
  * Does the same with the memory that this process may use. memory_bytes: limit
  * of the device's memory, or 0 for all that is free. On CPUs the processes of a
  * host share one memory, and each gets a fraction of it in proportion to its
- * need. On GPUs each process has a memory of its own. extra_bytes: bytes that
- * this process needs besides. Collective.
+ * need. On GPUs each process has a memory of its own. extra_bytes: further
+ * bytes that this process needs. Collective.
  */
 int placement_share_memory(struct placement *placement, uint64_t memory_bytes,
                            double extra_bytes, struct err *err) MUST_CHECK;

@@ -48,11 +48,11 @@ void reference_record(struct reference_check *check, enum reference_what what,
 void reference_check_loss(struct reference_check *check, double want,
                           double got);
 /* Compares numbers of all dense parameters, want[n_parameters] with
- * got[n_parameters], layer by layer. `scales` are the least scales of the rows
- * of a product's weights and of its bias, [n_products][2]. If it is NULL, they
- * are 1 / sqrt(in), the range of the initial values: the one bias of a last
- * layer may come close to 0, but its rounding errors stay. `noun` says what the
- * numbers are, such as "gradient". */
+ * got[n_parameters], layer by layer. scales[n_products][2] are the least scales
+ * of a row of the weights and of the bias of each product. If `scales` is NULL,
+ * all are 1 / sqrt(in), the range of the initial values: the only bias of a
+ * last layer may come close to 0, but its rounding errors stay. `noun` is the
+ * name of the numbers in the sentence, such as "gradient". */
 void reference_check_dense(struct reference_check *check,
                            enum reference_what what, const struct dense *dense,
                            const double *want, const float *got,

@@ -73,8 +73,8 @@ struct train_reference; /* opaque */
 
 /* Opens the reference of a training on the batches `numbers`, which may repeat.
  * `optimizer` is that of the dense part. The placement and `dense` must stay
- * valid. Needs no device memory. Fails with ERR_INPUT if the optimizer is none
- * of the above. */
+ * valid. Needs no device memory. Fails with ERR_INPUT if the list above does
+ * not have the optimizer. */
 int train_reference_open(struct train_reference **out,
                          const struct placement *placement,
                          const struct dense *dense, enum optimizer optimizer,

@@ -74,7 +74,7 @@ struct train_result {
      * pieces after the last step */
     uint64_t dense_hash, weight_hash;
     /* Sentence about the first difference from the reference or between the
-     * ranks; NULL if there is none. */
+     * ranks; NULL if all agree. */
     const char *failure;
 };
 

@@ -34,8 +34,8 @@ struct weight_job {
     const struct table *table;
     struct held *held; /* [n_held] loaded pieces of the table */
     size_t n_held;
-    /* lookups of the table, sorted, as row << 32 | number of the output: of the
-     * bag, or of the lookup if the output is a sequence */
+    /* lookups of the table, sorted, as row << 32 | number of the output. A
+     * sequence has one output per lookup, other tables one per bag. */
     uint64_t *uses;
     uint64_t *rows; /* [n_rows] touched rows, ascending */
     /* [n_rows + 1]: index in `uses` of the first use of each touched row */

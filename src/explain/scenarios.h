@@ -6,9 +6,9 @@
 #include "core/plan.h"
 
 /*
- * What becomes of a plan under other conditions. A scenario either keeps the
- * placement and prices it under other settings, or has a fresh plan that a new
- * search found.
+ * A scenario is a plan under other conditions. It either keeps the placement
+ * and prices it under other settings, or has a fresh plan that a new search
+ * found.
  */
 
 struct scenario {

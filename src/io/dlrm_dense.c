@@ -30,7 +30,7 @@ static int given_option(const struct dlrm_job *job, bool is_main)
 
 /* Returns an option whose value cannot be described: a value that only a
  * running shell knows, or an interaction that --dense does not have. Returns -1
- * if there is none. */
+ * if all values can be described. */
 static int unknown_option(const struct dlrm_reader *reader, bool is_main)
 {
     static const char *const of_main[] = {"original", "dcn", NULL};

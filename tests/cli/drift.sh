@@ -9,8 +9,8 @@ command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 
-# database NAME CASES: keeps the first CASES cases; from the 400th on they are
-# those of the changed device.
+# database NAME CASES: keeps the first CASES cases. From the 400th on they are
+# of the changed device.
 database()
 {
     cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" "$1"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A plan larger than the file-size limit: the program prints a sentence instead
-# of dying by a signal, and the old plan stays.
+# A plan larger than the file-size limit does not kill the program by a signal.
+# It prints a sentence, and the old plan stays.
 
 cat >list.csv <<END
 name,num_embeddings,dim,pooling_factor,zipf_alpha

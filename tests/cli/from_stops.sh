@@ -14,8 +14,8 @@ evaluations()
     sed -n 's/^searched \([0-9]*\) placements.*/\1/p' err
 }
 
-# beside FRESH THIS: prints count THIS relative to that of a fresh plan
-beside()
+# relative FRESH THIS: prints count THIS relative to that of a fresh plan
+relative()
 {
     if [ "$2" -lt 100 ]; then
         echo "at once"
@@ -36,7 +36,7 @@ from()
     shift 3
     for limit in "" 0 1GiB; do
         echo "$what, ${limit:-no} limit:" \
-            "$(beside "$fresh" "$(evaluations "$@" --from "$from" \
+            "$(relative "$fresh" "$(evaluations "$@" --from "$from" \
                 ${limit:+--move-limit $limit})"),"\
             "$(sed -n 's/^searched.*stopped by: //p' err)"
     done
@@ -53,6 +53,6 @@ echo "neither"
 evaluations --gpus 8 --effort 20000 --host-ms 0 >plain
 cp new.json old.json
 for limit in 0 1GiB; do
-    echo "limit $limit: $(beside 40 "$(evaluations --gpus 8 --effort 20000 \
+    echo "limit $limit: $(relative 40 "$(evaluations --gpus 8 --effort 20000 \
         --host-ms 0 --from old.json --move-limit $limit)")"
 done | sed 's/[0-9]* beside/searched, beside/'

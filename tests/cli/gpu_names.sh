@@ -9,7 +9,7 @@ printf 'name,num_embeddings,dim,pooling_factor\na,1000,16,1\nb,9000,8,2\n' >t.cs
 echo '{"hosts": [{"gpus": 2}]}' >any.json
 echo '{"gpu": "a100", "hosts": [{"gpus": 2}]}' >a100.json
 
-# first COMMAND...: prints what the first line says about the GPU, and warnings
+# first COMMAND...: prints the GPUs in the first line of a report, and warnings
 first()
 {
     "$ns" "$@" >report 2>messages

@@ -3,10 +3,10 @@
 # Each text of each file, path and option in turn contains sequences that no
 # terminal and no script should see: a cleared screen, a forged line, a C1
 # control, DEL, reversed writing direction, the end of a quote, shell words.
-# Whatever the program answers, it never prints or writes this text raw. A line
-# of output is "label status: message"; there is no message if the text was
-# accepted. TEXT stands for the quoted text. A list of names that will grow is
-# cut after its first name.
+# The program never prints or writes this text raw. Each line of output is
+# "label status: message". It has no message if the text was accepted. TEXT
+# stands for the quoted text. A list of names that will grow is cut after its
+# first name.
 
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"

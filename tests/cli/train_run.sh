@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# `run --steps` trains the whole model. Its report, its JSON, what it refuses,
-# and that processes, pipeline and MPI change no bit.
+# `run --steps` trains the whole model: its report, its JSON, the input that it
+# refuses, and that processes, pipeline and MPI change no bit.
 set -eu
 . "$ROOT/tests/cli/common"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What becomes of a plan under other settings, and whether a fresh plan is worth
+# The price of a plan under other settings, and whether a fresh plan is worth
 # it.
 set -u
 
@@ -43,7 +43,7 @@ echo "== another reserve"
 echo "status $?"
 "$NEUROSHARD" cost plan.json --reserve 75% --json 2>messages |
     grep -e '"kind"' -e 'device"' -e _bytes
-# the next command does what it promises
+# the next command finds a plan that fits
 "$NEUROSHARD" cost plan.json --reserve 75% 2>&1 |
     sed 's/.*next: neuroshard //' >next.txt
 # shellcheck disable=SC2046 # the words of the command

@@ -88,7 +88,8 @@ static void draw_plan(struct fixture *fixture, const struct training_case *own)
     plan_derive_kinds(&fixture->plan);
 }
 
-/* Returns a spec of the dense part: that of the case, or a drawn one. */
+/* Returns the case's spec of the dense part, or a random spec if it has
+ * none. */
 static const char *draw_spec(const struct training_case *own,
                              struct arena *arena)
 {
@@ -106,7 +107,7 @@ static const char *draw_spec(const struct training_case *own,
         4 + (unsigned)rng_below(&rng, 20), 1 + (unsigned)rng_below(&rng, 2));
 }
 
-/* Trains in this process of the world, and process 0 stores what it found. */
+/* Trains in this process of the world. Process 0 stores the findings. */
 static int train_case(struct found *found, const struct training_case *own,
                       enum pipeline pipeline, enum device_kind kind,
                       struct world *world, struct err *err)

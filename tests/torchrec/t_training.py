@@ -142,7 +142,7 @@ def make_plan(work, spec, n_ranks, pipeline, dense, tables):
     return path
 
 
-# --- What was executed ------------------------------------------------------
+# --- The executed training --------------------------------------------------
 
 
 class Executed:

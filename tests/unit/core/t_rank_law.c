@@ -57,9 +57,9 @@ static void test_zipf(void)
     }
 }
 
-/* No look-ups use no row, whatever the histogram says. Four look-ups of rows
- * with one each use four rows, or all if there are fewer: of three rows one
- * then gets two. */
+/* Without lookups no row is used, for any histogram. If each used row has one
+ * lookup, four lookups use four rows. A table of three rows then has one row
+ * with two lookups. */
 static void test_apportion(void)
 {
     static const struct {

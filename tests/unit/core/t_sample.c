@@ -55,8 +55,8 @@ static void check_sentinels(void)
     is_near(worst, 0, 1e-12, "drift and spread are theirs alone");
 }
 
-/* Samples of a disturbed machine are counted, and the spread of their times is
- * told from that of the others. */
+/* Samples of a disturbed machine are counted. Their times and the times of
+ * other samples have a spread each. */
 static void test_disturbed(void)
 {
     struct sample samples[5] = {{.flags = 0}};

@@ -36,7 +36,7 @@
 struct traffic {
     struct world *world;
     struct device *device;
-    uint32_t n_ranks; /* of the plan: the processes, or ranks of this process */
+    uint32_t n_ranks; /* one per process, or several in the only process */
     uint64_t seed;
     unsigned n_rounds;
 };

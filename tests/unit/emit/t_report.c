@@ -481,10 +481,10 @@ static void test_holders(void)
     is_in(report_of(&plan), "  CW 3    0-1\n");
 }
 
-/* Of tables on one GPU that save as much, one row names the dearest: GPU 1 may
- * allow each of its tables the same saving. The bottleneck names it with its
- * GPU. A table on another GPU has a row of its own, and so
- * has one of two tables that are alike. */
+/* GPU 1 may allow each of its tables the same saving. One row then names the
+ * most expensive of these tables, and the bottleneck names it with its GPU. A
+ * table on another GPU has a row of its own, and so has one of two tables that
+ * are alike. */
 static void test_alike(void)
 {
     static const double less_ms[] = {0.01004, 0.0101, 0.00996, 0.0102, 0.009};

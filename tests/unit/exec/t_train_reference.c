@@ -40,8 +40,8 @@ struct training {
     struct placement placement;
     const struct dense *dense;
     struct train_reference *reference;
-    /* what takes the place of the execution; `gradients`, `parameters` and
-     * `pooled` are its numbers in fp32 */
+    /* stand-in for the execution; `gradients`, `parameters` and `pooled` are
+     * its numbers in fp32 */
     struct reference_rows rows;
     struct reference_net net;
     struct reference_rule rule;
@@ -55,8 +55,8 @@ struct training {
 
 struct setting {
     enum optimizer tables, dense;
-    enum precision precision;      /* of the weights of tables */
-    enum precision comm_precision; /* of the exchange */
+    enum precision precision;      /* precision of the tables' weights */
+    enum precision comm_precision; /* precision of the exchange */
     const char *text;              /* dense part */
 };
 
@@ -286,7 +286,8 @@ static void check(struct training *training, unsigned number)
         fixture_bail(&err);
 }
 
-/* Trains with a fault in one step. Returns what the reference finds. */
+/* Trains with a fault in the last step. Returns the findings of the
+ * reference. */
 static struct train_findings
 train(struct world *world, const struct setting *setting, enum fault fault)
 {

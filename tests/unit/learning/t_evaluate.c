@@ -337,8 +337,8 @@ static void test_classes(const struct sample *samples, size_t n,
     json_decref(root);
 }
 
-/* The same cases measured on a second host, three times slower. Single tables
- * and repeats are compared with measurements from the same host. */
+/* A second host measures the same cases and is three times slower. Single
+ * tables and repeats are compared with measurements from the same host. */
 static void test_hosts(const struct sample *samples, size_t n,
                        struct arena *arena)
 {

@@ -15,8 +15,9 @@
 
 #define MAX_SAMPLES 200
 
-/* Time that pauses would have taken: beside other tests a canary waits in vain
- * for a quiet machine, and no test needs that to take long. */
+/* Time that pauses would have taken. While other tests run, the interference
+ * probe waits in vain for a quiet machine. The clock advances by this time
+ * instead of waiting. */
 static double paused_ms;
 
 double clock_ms(void)

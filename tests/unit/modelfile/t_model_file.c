@@ -151,7 +151,7 @@ static void test_round_trip(void)
     ok(again.products.n == 3 && again.products.median_error_frac == 0.0625 &&
            again.products.error_frac == 0.125,
        "matrix products with their errors");
-    /* those of one type and form are together */
+    /* products of one type and form are together */
     ok(product_is_same(&again.products.items[1].product,
                        &product_list[2].product) &&
            again.products.items[1].ms == 1e9 &&

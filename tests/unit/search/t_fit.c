@@ -152,10 +152,10 @@ static void check_large(void)
        n_packed, n_wrong);
 }
 
-/* Four bins of 1000, and large items of which some two must share a bin. Little
- * work proves that they do not fit, whatever small items are beside them: they
- * are more than half, a third, a fifth and a ninth of a bin. They fit if two of
- * the bins are larger and one of the items is smaller. */
+/* Four bins of 1000, and one large item more than they can hold: the items are
+ * just over half, a third, a fifth and a ninth of a bin. Little work proves
+ * that they do not fit, with any small items among them. They fit if two of the
+ * bins are larger and one of the items is smaller. */
 static void check_beside_small(void)
 {
     static const uint32_t large[] = {501, 334, 201, 112};
