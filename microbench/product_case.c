@@ -134,8 +134,8 @@ struct product_run {
     unsigned n_runs;             /* products in a repetition */
 };
 
-/* Lays the matrices out, and fills a and b with small numbers. The bits of fp16
- * numbers of this size are also finite as bf16. */
+/* Lays the matrices out, and fills a and b with small numbers. bf16 matrices
+ * get fp16 numbers, whose bits are finite numbers in bf16, too. */
 static int prepare(struct product_run *run, const struct product *product,
                    struct err *err)
 {
@@ -195,9 +195,10 @@ static struct processor_time used_now(void)
     return (struct processor_time){clock_thread_ms(), clock_process_ms()};
 }
 
-/* Returns the part of ms in which the threads of a CPU computed: while other
- * programs have the processor, a product waits. The calling thread computes a
- * part of each product. */
+/* Returns the part of `ms` in which the threads of a CPU computed, without the
+ * time in which other programs had the processors. It is the processor time of
+ * the calling thread, which computes a part of each product, or the mean of all
+ * threads if that is more. */
 static double computing_ms(const struct device *device,
                            const struct processor_time *begin, double ms)
 {

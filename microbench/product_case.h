@@ -23,16 +23,16 @@ struct product_sink {
 #define PRODUCT_GRID_MAX 4096
 /* Fills products[PRODUCT_GRID_MAX] with a grid of shapes from which the times
  * of other products can be predicted: layers of 1 to 4,096 outputs and 13 to
- * 4,096 inputs for 64 to 65,536 samples in all passes, and products of all
- * pairs of vectors. A CPU has those in fp32 of up to 2.2e9 operations and 256
- * MiB; a GPU has those in fp32, tf32 and bf16 of up to 1e12 operations and 4
- * GiB. Products that need more than max_bytes are left out. The order is
- * shuffled, so that a part of the list covers the grid, too. Returns their
- * number. */
+ * 4,096 inputs for 64 to 65,536 samples in all passes, their operations on
+ * elements, and products of all pairs of vectors. For a CPU the products are in
+ * fp32 and have up to 2.2e9 operations and 256 MiB. For a GPU they are in fp32,
+ * tf32 and bf16 and have up to 1e12 operations and 4 GiB. Leaves out products
+ * that need more than max_bytes. The order is shuffled, so that a part of the
+ * list covers the grid, too. Returns the number of products. */
 size_t product_grid(struct product *products, bool is_host, uint64_t max_bytes);
 
-/* Measures products that the sink does not have yet, in their order; with
- * options->repeat also those that it has. Ends early at the time limit, after
+/* Measures products that the sink does not have yet, in their order, or all
+ * products if options->repeat is set. Ends early at the time limit, after
  * options->n_cases products unless that is 0, and after an interrupt.
  * options->progress counts the products. Fails with ERR_DEVICE if memory is
  * short, or if the device does not compute products of this type. */

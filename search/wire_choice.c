@@ -25,8 +25,8 @@ static const double effort_frac[] = {
 
 const char *const wire_choice_names[] = {"limited", "robust", "nominal", NULL};
 
-/* State of a choice. The plans are the recommended one, those of the searches
- * for each slower wire, and that of the search for the least worst regret. */
+/* State of a choice. plans[0] is the recommended plan. Then come the plans of
+ * the searches for slower wires and for the least worst regret. */
 struct choosing {
     const struct oracle *oracles[N_WIRES];
     struct search_options options; /* of the searches */

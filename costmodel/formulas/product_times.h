@@ -5,12 +5,12 @@
 #include "core/product.h"
 
 /*
- * Measured times of matrix products on one device, and the times of other
- * products that follow from them.
+ * Measured times of matrix products on one device, from which times of other
+ * products are predicted.
  *
- * A product is compared with measured products of its type and form; batches
- * of several products and single products are kept apart. A crude law comes
- * first:
+ * A product is predicted from measured products of its type and form: a single
+ * product from single products, a batch from batches. First there is a crude
+ * law:
  *
  *     law = latency + work / rate
  *
@@ -20,7 +20,8 @@
  * the logarithm of time / law is fitted by a linear function of the logarithms
  * of m, n, k and n_batch, by weighted least squares. The weight of a measured
  * product falls with its distance in these logarithms, so the fit is a local
- * one (LOESS; Cleveland, 1979). A measured product has its measured time.
+ * one (LOESS; Cleveland, 1979). The fitted ratio is limited to the range of the
+ * measured ratios. A measured product has its measured time.
  */
 
 #define PRODUCT_TIMES_MAX 8192
@@ -36,7 +37,7 @@ struct product_time {
 struct product_times {
     struct product_time *items; /* [n] */
     size_t n;
-    /* Errors of the products, each predicted from those of other shapes: the
+    /* Errors of the measured products, each predicted from the others: the
      * median, and the error that nine in ten do not exceed (like frac of struct
      * cost_error). */
     double median_error_frac, error_frac;
@@ -45,23 +46,26 @@ struct product_times {
 /* Least number of measured products of a type and form from which others are
  * predicted. */
 #define PRODUCT_TIMES_LEAST 3
-/* Returns true if times of products of this type follow from the measured ones:
- * there are at least PRODUCT_TIMES_LEAST single products of each form. fp16
- * products have the times of bf16. */
+/* Returns true if products of this type can be predicted: at least
+ * PRODUCT_TIMES_LEAST single products of each of the forms nn, nt and tn were
+ * measured. fp16 products have the times of bf16. */
 bool product_times_have(const struct product_times *times,
                         enum dense_type type);
-/* Returns the same for batches of products in the forms nt and nn. */
+/* Returns true if batches can be predicted: at least PRODUCT_TIMES_LEAST
+ * batches of each of the forms nt and nn were measured. */
 bool product_times_have_batches(const struct product_times *times,
                                 enum dense_type type);
 
-/* Returns the same for operations on elements, which are measured in fp32. */
+/* Returns true if operations on elements can be predicted: at least
+ * PRODUCT_TIMES_LEAST of each form were measured, all in fp32. */
 bool product_times_have_elements(const struct product_times *times);
 
 /* Returns the time of a product in ms, or NAN if there is no measured product
  * of its type and form. */
 double product_times_ms(const struct product_times *times,
                         const struct product *product);
-/* Predicts measured product `idx` from the others. */
+/* Returns the time of measured product `idx` in ms as predicted from the
+ * others; NAN if there are no others of its type and form. */
 double product_times_without(const struct product_times *times, size_t idx);
 
 #endif

@@ -16,8 +16,7 @@ static double rounded(double x)
     return round(x / unit) * unit;
 }
 
-/* Finds the errors of the products, each predicted from those of other
- * shapes. */
+/* Finds the errors of the products, each predicted from the others. */
 static void judge(struct product_times *times, struct arena *arena)
 {
     double *errors = ARENA_NEW(arena, double, times->n);

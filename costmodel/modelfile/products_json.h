@@ -8,12 +8,13 @@
 /* The member "products" of a model file: measured matrix products
  * (neuroshard-model(5)). */
 
-/* Returns the products as JSON, those of equal type and form together in the
- * order in which they first occur. The caller decrefs it. */
+/* Returns the products as JSON, which the caller decrefs. Products of equal
+ * type and form are one group. Groups are in the order of their first
+ * products. */
 json_t *products_to_json(const struct product_times *times);
-/* Reads the member "products" of the header of a model file. Without it there
- * are no products. Lives in the arena. The message of ERR_INPUT names the wrong
- * member. */
+/* Reads the member "products" of the header of a model file, into the arena.
+ * Without the member there are no products. The message of ERR_INPUT names the
+ * wrong member. */
 int products_from_json(struct product_times *times,
                        const struct json_place *root, struct arena *arena,
                        struct err *err) MUST_CHECK;

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Name of the grid, which stands in the place of a dense part. */
+/* Argument of --dense that measures a grid of shapes instead of a dense
+ * part. */
 #define GRID "grid"
 
 struct dense_request {
@@ -93,7 +94,7 @@ static void tell_stored(const struct product *product, double ms)
     fflush(stdout);
 }
 
-/* Stores a product and, with --verbose, tells it. */
+/* Stores a product. With --verbose, prints it. */
 static int put(void *ctx, const struct sample_setting *setting,
                const struct product_sample *sample, struct err *err)
 {

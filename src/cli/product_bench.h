@@ -6,8 +6,8 @@
 #include "microbench/bench_options.h"
 
 /* Runs `bench --dense`: measures the matrix products of a dense part on a
- * device, stores them and prints them. The options hold the limits and the
- * order to repeat. */
+ * device, stores them and prints them. The options hold the limits of time,
+ * memory and products, and whether stored products are measured again. */
 int product_bench(struct cli *cli, struct bench_options *options,
                   struct err *err) MUST_CHECK;
 

@@ -11,15 +11,15 @@
  */
 
 /* Stored forms of the two factors of a product c[m][n] = op(a)[m][k] *
- * op(b)[k][n]. The first letter is that of a, the second that of b. N: as they
- * are multiplied; T: transposed, a as [k][m] or b as [n][k].
+ * op(b)[k][n]. The first letter stands for a, the second for b. N: stored as it
+ * is multiplied; T: stored transposed, a as [k][m] or b as [n][k].
  *
  * Two more forms are no products but the operations on the elements of the
  * output c[m][n] of a layer. k is 1, and the type is fp32.
  *
  *   RELU           the sum with the bias, and the ReLU
  *   RELU_GRADIENT  their gradients
- */
+ * */
 enum product_form {
     PRODUCT_NN,
     PRODUCT_NT,
@@ -80,12 +80,12 @@ struct product dense_relu(enum product_form form, uint32_t n_samples,
 struct product dense_dot_product(const struct dense *dense,
                                  enum dense_pass pass, uint32_t n_samples);
 
-/* Most products of a step that differ in shape. */
+/* Largest number of shapes in a step. */
 #define DENSE_MAX_SHAPES ((N_DENSE_PASSES + 2) * DENSE_MAX_PRODUCTS + 2)
-/* Fills products[DENSE_MAX_SHAPES] with the products of a step of this many
- * samples and its operations on the outputs of layers, each shape once, in the
- * order of the forward pass. Returns their number. The dense part must be
- * fitted (dense_fit). */
+/* Fills products[DENSE_MAX_SHAPES] with the shapes of a step of n_samples, each
+ * once: the products of all passes, layer by layer, then the operations on
+ * elements, then the products of pairs. Returns their number. The dense part
+ * must be fitted (dense_fit). */
 size_t dense_products(struct product *products, const struct dense *dense,
                       uint32_t n_samples);
 

@@ -24,8 +24,8 @@ static const size_t offsets[] = {offsetof(struct cublas, create),
                                  offsetof(struct cublas, gemm_strided_batched),
                                  offsetof(struct cublas, get_status_string)};
 
-/* Loads a library. If `name` is NULL, tries all versions; then the error is
- * that of the newest one. */
+/* Loads a library. If `name` is NULL, tries all versions. If none can be
+ * loaded, the error is about the newest. */
 static void *open_library(const char *name, struct err *err)
 {
     void *library = NULL;

@@ -69,8 +69,8 @@ void gemm_close(struct gemm_library *library)
     mem_free(library);
 }
 
-/* Queues a batch. cuBLAS stores matrices by columns, so a row-major matrix is a
- * transposed one, and c' = op(b)' op(a)' is computed. */
+/* Queues a batch. cuBLAS stores matrices by columns. It takes each row-major
+ * matrix for its transpose, and computes c' = op(b)' op(a)'. */
 static int queue_cublas(struct gemm_library *library, const struct gemm *gemm,
                         const void *d_a, const void *d_b, void *d_c,
                         struct err *err)
@@ -117,8 +117,8 @@ static uint32_t begin_of(const struct shared_gemm *shared, uint32_t n,
     return i == shared->n_parts ? n : (uint32_t)(begin / multiple * multiple);
 }
 
-/* Computes part `task`. A batch of many products is cut between two products, a
- * single product along its longer side. */
+/* Computes part `task`. A batch of at least n_parts products is cut between
+ * products. In a smaller batch each product is cut along its longer side. */
 static void multiply_part(void *ctx, size_t task, unsigned thread)
 {
     const struct shared_gemm *shared = ctx;

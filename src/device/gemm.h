@@ -13,7 +13,8 @@
  * stored as [k][m], a transposed b as [n][k].
  *
  * OpenBLAS computes the products of a CPU, and cuBLAS those of a GPU. Both
- * libraries are loaded when they are needed first.
+ * libraries are loaded at their first use, unless OpenBLAS is linked
+ * statically.
  */
 
 /* Elements of a and b, and the precision in which they are multiplied. Products
@@ -39,7 +40,7 @@ struct gemm {
 /* Prepares OpenBLAS. Call it before gemm_host, and before any function that
  * trains a net, or evaluates a net in its training format (train_fit,
  * evaluate_model, model_predicts). OpenBLAS runs on one thread, so that a
- * machine always gives the same result. Returns ERR_IO if OpenBLAS cannot be
+ * machine always gives the same result. Fails with ERR_IO if OpenBLAS cannot be
  * loaded. A second call does nothing, and may come from any thread. */
 int gemm_init(struct err *err) MUST_CHECK;
 /* Computes a batch in host memory. gemm->math must be GEMM_FP32. */
@@ -55,8 +56,8 @@ int gemm_open(struct gemm_library **out, struct device *device,
 void gemm_close(struct gemm_library *library); /* NULL is fine */
 /* Computes a batch in the device's memory, after the work that was queued
  * before. A GPU queues the batch. A CPU computes it at once, on all threads of
- * the device; the last bits may depend on their number. Fails with
- * ERR_DEVICE if a CPU is asked for another precision than GEMM_FP32. */
+ * the device; the last bits may depend on their number. Fails with ERR_DEVICE
+ * if cuBLAS fails, or on a CPU if gemm->math is not GEMM_FP32. */
 int gemm_queue(struct gemm_library *library, const struct gemm *gemm,
                const void *d_a, const void *d_b, void *d_c,
                struct err *err) MUST_CHECK;

@@ -13,7 +13,7 @@ int gemm_reserve(unsigned *n_threads, struct err *err) MUST_CHECK;
 
 /* Returns true if there is address space for a further buffer. */
 bool openblas_has_room(void);
-/* Reports that there is not, and ends the program. */
+/* Reports that address space is missing, and ends the program. */
 void openblas_no_room(void) __attribute__((noreturn));
 
 #endif

@@ -73,8 +73,8 @@ struct world_fork {
     struct ring_set set;        /* of this world */
     struct ring_set second_set; /* of the second world */
     struct world_fork *first;   /* the first world if this is the second */
-    /* The members of the first world only: the memory of both sets, owned, and
-     * whether the second world is open. */
+    /* Used by the first world only: memory of both sets, owned; and whether the
+     * second world is open. */
     void *mapped;
     size_t mapped_bytes;
     bool has_second;
@@ -350,25 +350,25 @@ static uint32_t rank_of(pid_t pid, const pid_t *pids, uint32_t n)
 static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
 {
     /* time at which the interrupt was passed on; 0: not yet */
-    double told_ms = 0;
+    double passed_ms = 0;
     int rc = 0, status;
 
     for (uint32_t n_left = n; n_left;) {
         const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
         const uint32_t rank = pid > 0 ? rank_of(pid, pids, n) : n;
 
-        if (told_ms == 0 && interrupt_requested()) {
+        if (passed_ms == 0 && interrupt_requested()) {
             hand_on_interrupt(pids, n);
-            told_ms = clock_ms();
+            passed_ms = clock_ms();
         }
         if (!pid)
             pause_ms(LOOK_MS);
         if (rank == n)
             continue;
         if (WIFSTOPPED(status)) {
-            if (told_ms > 0)
+            if (passed_ms > 0)
                 kill(pid,
-                     clock_ms() < told_ms + STOPPED_MS ? SIGCONT : SIGKILL);
+                     clock_ms() < passed_ms + STOPPED_MS ? SIGCONT : SIGKILL);
             continue;
         }
         pids[rank] = 0;

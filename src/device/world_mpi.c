@@ -69,8 +69,8 @@ static void mpi_abort(struct world *world, int status)
     MPI_Abort(comm_of(world), status);
 }
 
-/* Waits until n requests are done. Looks after them every pause_us microseconds
- * and sleeps in between. */
+/* Waits until n requests are done. Tests them every pause_us microseconds and
+ * sleeps in between. */
 static int sleep_until_done(MPI_Request *requests, size_t n, long pause_us,
                             struct err *err)
 {

@@ -27,8 +27,8 @@ static unsigned n_states(enum optimizer optimizer)
     return optimizer == OPTIMIZER_ADAM ? 2 : optimizer == OPTIMIZER_ADAGRAD;
 }
 
-/* Lays out the parameters, their gradients and the states. Then each layer gets
- * its share of the first two. */
+/* Lays out the parameters, their gradients and the states. Then finds the
+ * parameters and gradients of each layer in them. */
 static void lay_out_parameters(struct dense_net *net,
                                struct device_parts *parts)
 {
@@ -55,8 +55,8 @@ static void lay_out_parameters(struct dense_net *net,
 }
 
 /* Lays out the matrices of the interaction, and sets the places of the pooled
- * vectors. With cat and dcn they are columns of the joined matrix, so that they
- * need not be copied. */
+ * vectors. With cat and dcn the pooled vectors are columns of the joined
+ * matrix, so that they need not be copied. */
 static void lay_out_interaction(struct dense_net *net,
                                 struct device_parts *parts)
 {
@@ -91,8 +91,8 @@ static void lay_out_interaction(struct dense_net *net,
     net->pooled_gradient = (struct device_matrix){d_gradient + begin, stride};
 }
 
-/* Lays out the outputs of the layers, and joins each layer to the one before
- * it. */
+/* Lays out the outputs of the layers. The input of a layer is the output of the
+ * layer before it, or of the interaction. */
 static void lay_out_layers(struct dense_net *net, struct device_parts *parts)
 {
     const struct dense *dense = net->dense;
@@ -124,7 +124,8 @@ static void lay_out_layers(struct dense_net *net, struct device_parts *parts)
     net->d_logits = net->layers[dense->n_products - 1].d_out;
 }
 
-/* Divides d_block into the net's matrices. Returns its bytes. */
+/* Divides d_block into the net's matrices. Returns the bytes of the block,
+ * which may be NULL to find its size. */
 static size_t lay_out(struct dense_net *net, char *d_block)
 {
     const struct dense *dense = net->dense;
@@ -290,7 +291,7 @@ static int dot_forward(struct dense_net *net, struct err *err)
                : 0;
 }
 
-/* With Z = V V', the gradient of V is (G + G') V, if G is that of Z. */
+/* If Z = V V' and G is the gradient of Z, the gradient of V is (G + G') V. */
 static int dot_backward(struct dense_net *net, struct err *err)
 {
     const struct dense *dense = net->dense;
@@ -362,8 +363,8 @@ static int join(struct dense_net *net, struct err *err)
                : 0;
 }
 
-/* Splits the gradient of the joined matrix into that of the bottom layers'
- * output and that of the pooled vectors. */
+/* Splits the gradient of the joined matrix into the gradients of the bottom
+ * layers' output and of the pooled vectors. */
 static int split(struct dense_net *net, struct err *err)
 {
     const struct dense *dense = net->dense;
@@ -414,8 +415,10 @@ static int cross_forward(struct dense_net *net, struct err *err)
     return 0;
 }
 
-/* d_crossed_gradient has the gradient of the last x; it becomes that of each x
- * in turn. The gradient of x0 as a factor is added up in d_joined_gradient. */
+/* On entry d_crossed_gradient is the gradient of the last x. It becomes the
+ * gradient of each earlier x in turn. d_joined_gradient adds up the gradients
+ * of x0 as a factor, and at the end the gradient of the first x, which is
+ * x0. */
 static int cross_backward(struct dense_net *net, struct err *err)
 {
     const struct dense *dense = net->dense;

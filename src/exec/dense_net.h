@@ -11,9 +11,9 @@
  * pass, loss, backward pass and update, in fp32. On a GPU the products may be
  * computed in TF32.
  *
- * The loss is the binary cross entropy of each output of the last layer, in the
- * mean over the *global* batch. So the gradients of all ranks have to be added
- * up, not averaged.
+ * The loss is the binary cross entropy of the outputs of the last layer, in the
+ * mean over all outputs and the *global* batch. So the gradients of all ranks
+ * have to be added up, not averaged.
  *
  * Parameters are stored one product after the other, in the order of
  * dense->products: the weights [out][in], then the bias [out] if there is one.
@@ -47,17 +47,20 @@ struct dense_net {
      * caller writes before the forward pass, and their gradients */
     struct device_matrix pooled, pooled_gradient;
     /* The members below are intermediate results. */
-    /* [n_samples][width]: input of the top layers or, with cross layers, of
-     * them, and its gradient */
+    /* [n_samples][width]: output of the interaction, and its gradient. It is
+     * the input of the cross layers or, without cross layers, of the top
+     * layers. */
     float *d_joined, *d_joined_gradient;
-    /* DCN: [n_cross + 1][n_samples][width] inputs of the cross layers, of which
-     * the first is d_joined, and the last goes into the top layers */
+    /* [n_cross + 1][n_samples][width]: d_joined, then the output of each cross
+     * layer. The last is the input of the top layers. */
     float *d_crossed;
-    float *d_crossed_gradient; /* [n_samples][width] */
+    /* [n_samples][width]: gradient of the input of the top layers, then of each
+     * cross layer. Without cross layers it is d_joined_gradient. */
+    float *d_crossed_gradient;
     /* dot: [n_samples][n_vectors][dim] vectors and their gradients, and their
      * products [n_samples][n_vectors][n_vectors] */
     float *d_vectors, *d_vectors_gradient, *d_products;
-    float *d_ones; /* [n_samples] */
+    float *d_ones; /* [n_samples] ones, to add up the gradients of a bias */
     char *d_block; /* memory of all matrices; owned */
 };
 
@@ -72,7 +75,8 @@ int dense_net_open(struct dense_net *net, const struct dense *dense,
                    struct err *err) MUST_CHECK;
 void dense_net_close(struct dense_net *net); /* accepts a zeroed struct */
 
-/* The three parts of a step. All of them queue their work on the device.
+/* The three parts of a step. They queue their work on the device, and fail with
+ * ERR_DEVICE.
  *
  *   forward   computes the outputs and losses of the samples
  *   backward  computes the gradients of the parameters and of the pooled

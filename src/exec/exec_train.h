@@ -22,9 +22,9 @@
  * world, during the other parts. The weights of all ranks must fit into memory
  * together. Weights, ids, features and labels are drawn from the seed.
  *
- * The result does not depend on the pipeline, nor on the number of processes:
- * all weights have the same bits. It depends on the number of ranks, because
- * the sum over the batch is cut elsewhere, and on the library of matrix
+ * The result does not depend on the pipeline or the number of processes: all
+ * weights have the same bits. It depends on the number of ranks, because each
+ * rank first adds up its own samples. It also depends on the library of matrix
  * products: OpenBLAS rounds differently on other instruction sets, and cuBLAS
  * on other GPUs.
  */

@@ -11,7 +11,7 @@ struct first_uses {
     uint64_t mask;
 };
 
-/* Makes an empty table with room for n different rows. */
+/* Makes an empty hash table with room for n different rows. */
 void first_uses_init(struct first_uses *uses, uint64_t n);
 void first_uses_release(struct first_uses *uses); /* accepts a zeroed struct */
 /* Removes all rows. O(room). */

@@ -3,8 +3,8 @@
 
 /* The columns of a piece in the two matrices, for one output of its table. */
 struct columns {
-    struct device_matrix block;  /* the exchange's, in the group's precision */
-    struct device_matrix pooled; /* the dense part's, or its gradient */
+    struct device_matrix block;  /* of the exchange, in the group's precision */
+    struct device_matrix pooled; /* pooled vectors or their gradients, fp32 */
     uint64_t n_samples, n_cols;
     bool is_half; /* true: the block is fp16 */
     /* True if the piece has the first rows of its columns. Other row blocks are

@@ -12,12 +12,14 @@
  * table its outputs one after the other.
  */
 
-/* Writes the outputs that a receiver has to net->pooled. The outputs of row
- * blocks are partial sums; they are added up in the order of their rows. */
+/* Copies the outputs of all tables at a receiver to net->pooled. The outputs of
+ * row blocks are partial sums and are added up in the order of their rows.
+ * Fails with ERR_DEVICE. */
 int pooled_gather(const struct exchange_set *set, uint32_t receiver,
                   struct dense_net *net, struct err *err) MUST_CHECK;
-/* Overwrites the outputs that a receiver has with their gradients, from
- * net->pooled_gradient. Each row block gets the gradient of the sum. */
+/* Replaces the outputs at a receiver by their gradients, which are in
+ * net->pooled_gradient. Each row block gets the gradient of the sum. Fails with
+ * ERR_DEVICE. */
 int pooled_scatter(const struct exchange_set *set, uint32_t receiver,
                    struct dense_net *net, struct err *err) MUST_CHECK;
 

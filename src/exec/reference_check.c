@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define UPDATE_LIMIT 1e-6
-/* Limit of a loss if steps are compared one by one. */
+/* Limit of the error of a loss in stepwise mode. */
 #define STEP_LOSS_LIMIT 1e-4
 #define ROWS_A_TASK 64
 
@@ -96,7 +96,7 @@ static void name_part(char *name, size_t n, const struct dense *dense,
                  part);
 }
 
-/* Compares a matrix, whose rows have at least this scale. */
+/* Compares the rows of a matrix. `scale` is the least scale of a row. */
 static void check_part(struct reference_check *check, enum reference_what what,
                        const double *want, const float *got, uint64_t n_rows,
                        uint32_t width, double scale, const char *noun,
@@ -225,7 +225,7 @@ static int check_piece(const struct placement *placement,
 
 /* Executed rows of all pieces of the reference, as one block for each rank. */
 struct executed_blocks {
-    float **blocks;  /* [n_ranks]; the piece's weights, then its states */
+    float **blocks;  /* [n_ranks]: weights, then states of each piece */
     size_t *n_bytes; /* [n_ranks] */
     struct arena arena;
 };
@@ -254,7 +254,7 @@ static void open_blocks(struct executed_blocks *blocks,
 }
 
 /* Compares the loaded pieces of a table. next[n_ranks] points to the place of
- * the table's pieces in the blocks, and is moved behind them. */
+ * the table's pieces in the blocks. Moves it behind them. */
 static int check_table(struct reference_check *check, enum reference_what what,
                        const struct reference_rows *rows,
                        const struct reference_table *table, float **next,
@@ -302,7 +302,7 @@ static int check_table(struct reference_check *check, enum reference_what what,
     return rc;
 }
 
-/* Gives the rows of the reference the executed weights and states. */
+/* Replaces the weights and states of the reference by the executed ones. */
 static void take_blocks(const struct executed_blocks *blocks,
                         struct reference_rows *rows)
 {

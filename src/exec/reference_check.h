@@ -38,8 +38,9 @@ struct reference_check {
 void reference_check_init(struct reference_check *check,
                           const struct placement *placement, bool is_free);
 
-/* Adds a tally to the findings. If its error exceeds the limit, stores a
- * sentence about the subject, which the format gives. */
+/* Adds a tally to the findings. If its error is the first that exceeds the
+ * limit, stores a sentence. `format` and the arguments after it give the
+ * subject of the sentence. */
 void reference_record(struct reference_check *check, enum reference_what what,
                       const struct tally *tally, const char *format, ...)
     PRINTF_LIKE(4, 5);
@@ -57,10 +58,10 @@ void reference_check_dense(struct reference_check *check,
                            enum reference_what what, const struct dense *dense,
                            const double *want, const float *got,
                            const double *scales, const char *noun);
-/* Compares the gradients of the pooled vectors of n samples,
- * [n][rows->pooled]. The scale is the largest gradient of the sample: the
- * values of one vector may cancel together, as they do if the interaction takes
- * their mean. */
+/* Compares the gradients of the pooled vectors of n samples, [n][rows->pooled].
+ * Errors are relative to the largest gradient of the sample, not of the vector:
+ * all gradients of one vector may be small by cancellation, for example if the
+ * interaction takes the mean of the vector. */
 void reference_check_pooled(struct reference_check *check,
                             const struct reference_rows *rows, size_t n,
                             const double *want, const float *got);

@@ -11,8 +11,9 @@
 
 struct world;
 
-/* Completes parts[world size], of which this process has filled the part with
- * the number of its rank. Part r has n_bytes[r] bytes, of any number. */
+/* Gathers one part of each process in parts[world size]. On entry each process
+ * has filled the part of its own rank. Part r has n_bytes[r] bytes, >= 0; all
+ * processes give the same n_bytes[world size]. */
 int reference_gather(struct world *world, char *const *parts,
                      const size_t *n_bytes, struct err *err) MUST_CHECK;
 

@@ -18,12 +18,13 @@
  *                consecutive pooled values. The last mean is over the values
  *                that are left.
  *
- * bottom[width of the last bottom layer] is not read if there are no dense
- * features. pooled[dense->pooled].
+ * Shapes: bottom[reference_bottom_width], not read if there are no dense
+ * features; pooled[dense->pooled]; out[dense->width].
  */
 void reference_interact(const struct dense *dense, const double *bottom,
                         const double *pooled, double *out);
-/* Computes the gradients of both inputs from the gradient of the output. */
+/* Overwrites the gradients of both inputs, in the shapes of the inputs, from
+ * the gradient of the output. */
 void reference_interact_back(const struct dense *dense, const double *bottom,
                              const double *pooled, const double *out_gradient,
                              double *bottom_gradient, double *pooled_gradient);

@@ -8,10 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The input of a ReLU counts as close to 0 if it is below this number times the
- * norm of the unit's weights times the norm of its inputs. Single precision
- * errs by less, and the wrong side there would change a step by less than the
- * limits of the comparison. */
+/* The input of a ReLU counts as close to 0 if its absolute value is below this
+ * number times the norm of the unit's weights times the norm of its inputs.
+ * Single precision errs by less. On both sides the output of the ReLU is about
+ * 0 within the limits of the comparison. Only the gradient depends on the
+ * side. */
 #define KINK_FRAC 1e-5
 #define SAMPLES_A_TASK 16
 
@@ -22,8 +23,8 @@ struct net_pass {
     const struct dense *dense;
     const struct reference_samples *samples;
     struct arena arena; /* memory of all arrays */
-    /* [n_products]: input [n][in] and output [n][out] of each product; the
-     * output is the one after the ReLU */
+    /* [n_products]: input [n][in] of each product, and output [n][out] after
+     * the ReLU */
     const double *in[DENSE_MAX_PRODUCTS];
     double *out[DENSE_MAX_PRODUCTS];
     const double *bottom; /* output of the bottom layers */
@@ -73,8 +74,8 @@ static double norm(const double *x, uint64_t n)
     return sqrt(sum);
 }
 
-/* Moves those inputs of a product's ReLUs that are close to 0 to the side of 0
- * on which the executed ReLUs are. */
+/* Moves each input of a product's ReLUs that is close to 0 to the side of the
+ * executed ReLU. */
 static void take_sides(struct net_pass *pass, uint32_t p, const double *weights)
 {
     const struct dense_product *product = &pass->dense->products[p];
@@ -269,8 +270,8 @@ static const double *cross(struct net_pass *pass)
     return x;
 }
 
-/* Runs the cross layers backward. gradients[n][width] are those of their
- * output, and become those of their input. */
+/* Runs the cross layers backward. On entry gradients[n][width] are the
+ * gradients of their output, on return those of their input. */
 static void cross_back(struct net_pass *pass, double *gradients)
 {
     size_t n = pass->samples->n * (size_t)pass->dense->width;
@@ -297,7 +298,8 @@ static void cross_back(struct net_pass *pass, double *gradients)
 
 /* Returns the sum of the binary cross entropies, and replaces the logits by the
  * gradient of scale * sum. */
-static double lose(const struct net_pass *pass, double *logits, double scale)
+static double sum_losses(const struct net_pass *pass, double *logits,
+                         double scale)
 {
     const struct dense_widths *top = &pass->dense->top;
     size_t n = pass->samples->n * top->width[top->n - 1];
@@ -324,7 +326,7 @@ double reference_net_train(struct reference_net *net,
     pass.joined = new_rows(&pass, dense->width);
     pool_run_range(net->pool, samples->n, SAMPLES_A_TASK, join, &pass);
     layers(&pass, dense->top_begin, dense->n_products, cross(&pass));
-    loss = lose(&pass, pass.out[dense->n_products - 1], scale);
+    loss = sum_losses(&pass, pass.out[dense->n_products - 1], scale);
     pass.joined_gradient =
         layers_back(&pass, dense->top_begin, dense->n_products,
                     pass.out[dense->n_products - 1]);

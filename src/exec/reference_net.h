@@ -17,12 +17,13 @@ struct reference_net {
     double *parameters;        /* [n_parameters], owned */
     double *gradients;         /* [n_parameters], owned */
     /*
-     * [n_products][2], or NULL; not owned. The gradient of a parameter is a sum
-     * over the samples. Its terms may cancel, and ever more of them do while
-     * the loss falls, but the rounding errors of single precision are relative
-     * to the terms. So these are upper limits of the sums without cancellation:
-     * over the samples, the largest gradient of an output times the largest
-     * input, for the weights of a product, and without the input for its bias.
+     * [n_products][2], or NULL; not owned. Scales of the gradients of the
+     * weights and of the bias of each product. The gradient of a parameter is a
+     * sum of terms over the samples. Terms may cancel, and ever more of them do
+     * while the loss falls, but the rounding errors of single precision are
+     * relative to the terms. So a scale is the sum over the samples of an upper
+     * limit of the terms: the largest gradient of an output, times the largest
+     * input for weights.
      */
     double *scales;
 };
@@ -38,21 +39,22 @@ struct reference_samples {
     const double *features; /* [n][bottom.width[0]] */
     const double *pooled;   /* [n][dense->pooled] */
     const double *labels;   /* [n][width of the last top layer] */
-    /* [n][dense->pooled]: stores the gradient of the pooled vectors here */
+    /* [n][dense->pooled]: output, the gradients of the pooled vectors */
     double *pooled_gradients;
     /*
      * [n_products]: outputs [n][out] of the executed ReLUs, NULL for products
-     * without ReLU; or NULL. The input of a ReLU may be so close to 0 that
-     * single precision takes the other side of 0. The gradient jumps there, so
-     * both sides are right. The samples then take the executed side.
+     * without ReLU. The input of a ReLU may be so close to 0 that single
+     * precision takes the other side of 0. The gradient jumps there, so both
+     * sides are right, and the reference takes the executed side. If `executed`
+     * is NULL, it takes its own.
      */
     const float *const *executed;
 };
 
 /* Returns the sum of the losses of all outputs of the samples. Adds the
  * gradient of scale * sum to net->gradients, and the sizes of its terms to
- * net->scales. Memory: about twice the values of
- * all layers for n samples. */
+ * net->scales. Needs memory for about twice the values of all layers for n
+ * samples. */
 double reference_net_train(struct reference_net *net,
                            const struct reference_samples *samples,
                            double scale);

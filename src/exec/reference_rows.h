@@ -20,8 +20,8 @@ struct reference_piece {
 struct reference_table {
     const struct table *table;
     size_t table_idx;
-    /* Pieces that together are the table once: all pieces, or the first of the
-     * replicas. */
+    /* Pieces that hold each element of the table once: all pieces, or the first
+     * replica only. */
     struct reference_piece *pieces;
     size_t n_pieces;
     uint64_t *rows; /* [n_rows] touched rows of the scaled table, ascending */
@@ -49,7 +49,8 @@ void reference_rows_open(struct reference_rows *rows,
                          const unsigned *numbers, size_t n_numbers);
 void reference_rows_close(struct reference_rows *rows); /* accepts zeroed */
 
-/* Draws the lookups of a batch, one of those that the rows were opened for. */
+/* Draws the lookups of a batch, which must be one of `numbers` in
+ * reference_rows_open. */
 void reference_rows_draw(struct reference_rows *rows, unsigned number);
 /* Looks up the samples [first, first + n) of the drawn batch. Stores their
  * pooled vectors in pooled[n][rows->pooled]: the outputs of each table in the
@@ -57,14 +58,13 @@ void reference_rows_draw(struct reference_rows *rows, unsigned number);
  * each piece are rounded, as the exchange does. */
 void reference_rows_pool(const struct reference_rows *rows, uint64_t first,
                          size_t n, double *pooled);
-/* Sums up the gradients of all rows, from the gradients of the pooled vectors
- * of the whole drawn batch, [batch][rows->pooled]. */
+/* Sums up the gradients of all rows. pooled_gradients[batch][rows->pooled] are
+ * the gradients of the pooled vectors of the whole drawn batch. */
 void reference_rows_sum(struct reference_rows *rows,
                         const double *pooled_gradients);
 
-/* Computes the row with index i after the update by its gradient: its weights
- * want[dim]. Stores the state of each piece that holds the row in
- * states[n_pieces]. */
+/* Computes touched row i after its update: the weights want[dim], and in
+ * states[n_pieces] the state of each piece that holds the row. */
 void reference_rows_want(const struct reference_table *table, size_t i,
                          double *want, double *states);
 /* Updates all rows by their gradients. */

@@ -18,7 +18,7 @@ struct reference_rule {
 void reference_rule_init(struct reference_rule *rule, enum optimizer optimizer,
                          uint64_t n);
 void reference_rule_release(struct reference_rule *rule); /* accepts zeroed */
-/* Makes a step: updates the parameters[n] by their gradients[n]. */
+/* Makes a step: updates parameters[n] by gradients[n]. rate: learning rate. */
 void reference_rule_step(struct reference_rule *rule, double *parameters,
                          const double *gradients, double rate);
 

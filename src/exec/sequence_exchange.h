@@ -8,13 +8,13 @@
  * All-to-all of the vectors of sequences. Numbers of vectors differ between
  * pairs of ranks (exec/sequences.h).
  *
- * An exchange carries at most one group of each rank: exchange k carries the
- * group number k of the rank's sequences. A rank receives one block from each
- * other group, ordered by rank. A block has the vectors of the receiver's
+ * Exchange k carries group k of each rank, counting only groups of sequences
+ * that are not replicas. A rank receives one block of each of these groups, its
+ * own included, ordered by rank. A block has the vectors of the receiver's
  * samples, in the order of its lookups.
  */
 struct sequence_exchange {
-    const struct group **groups; /* [R], NULL for a rank without such a group */
+    const struct group **groups; /* [R]; NULL: the rank has no group k */
     /* [R]: receive buffer of each rank, part of d_block; NULL if the rank is in
      * another process */
     char **d_recv;
@@ -38,8 +38,9 @@ int sequence_exchange_start(const struct sequence_set *set, bool is_backward,
                             uint32_t part, uint32_t n_parts,
                             struct err *err) MUST_CHECK;
 
-/* Returns the vectors of a group at a receiver in this process. The group is
- * not a replica. */
+/* Returns the vectors of a group at a receiver in this process, in device
+ * memory, as placement_outputs outputs one after the other. The group is not a
+ * replica. */
 void *sequence_exchange_block(const struct sequence_set *set,
                               const struct group *group, uint32_t receiver);
 

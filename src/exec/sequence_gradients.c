@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Vectors of a piece at a receiver, with the lookups of each. */
+/* Vectors of a piece at a receiver, and the lookups that share each vector. */
 struct piece_vectors {
     const struct piece *piece;
     uint64_t n_before; /* number of the receiver's first lookup */
@@ -30,7 +30,7 @@ static void find_lookups(struct piece_vectors *vectors,
     vectors->first = next;
     vectors->lookups =
         mem_grow(NULL, (size_t)places->n, sizeof(*vectors->lookups));
-    /* next[s + 1] is where the next lookup with vector s goes */
+    /* next[s + 1] is the place of the next lookup with vector s */
     for (uint64_t i = 0; i < places->n; i++)
         if (piece_has_row(piece, rows[i]))
             next[list->slots[i] + (size_t)2]++;

@@ -23,9 +23,10 @@
 void sequences_count(struct placement *placement, struct arena *arena);
 
 /*
- * Places of a table's vectors at a receiver: for each of its own lookups, the
- * vectors that its pieces have for it. Pieces with the same first column share
- * one list, because a row is in only one of them.
+ * Places of a table's vectors at a receiver: for each lookup of the receiver's
+ * samples and each piece of the table, the number of the vector that the piece
+ * gives the lookup. Pieces with the same first column share one list. A row is
+ * in only one of them, or they are replicas, which number their vectors alike.
  */
 struct places {
     struct bags bags; /* all own lookups of the receiver; owned */

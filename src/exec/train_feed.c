@@ -14,8 +14,8 @@ static struct bags *replica_bags(const struct feed *feed, unsigned batch,
                            (size_t)(piece - feed->placement->pieces)];
 }
 
-/* Returns the lookups of a piece that the ranks of this process hold, after
- * input_permute. */
+/* Returns the lookups of a piece on a rank of this process. Its ids must have
+ * been permuted. */
 static struct bags bags_of(const struct feed *feed, unsigned batch,
                            const struct piece *piece)
 {
@@ -24,7 +24,7 @@ static struct bags bags_of(const struct feed *feed, unsigned batch,
                                 .piece_bags[piece - feed->placement->pieces];
 }
 
-/* Draws the lookups of the replicas of a rank. */
+/* Draws the lookups of a rank's replicas. */
 static void draw_replicas(struct feed *feed, unsigned batch, uint32_t rank)
 {
     const struct placement *placement = feed->placement;
@@ -52,9 +52,9 @@ static void count_lookups(const struct feed *feed, unsigned batch,
     }
 }
 
-/* Exchanges all batches once, to learn the number of lookups of each group, and
- * opens the work of a rank. Then the ids that came are overwritten, so that a
- * missing exchange cannot go unnoticed. */
+/* Counts the lookups of each group in the batches, which input_open has
+ * exchanged once, and opens the work of each rank for the largest counts. Then
+ * overwrites the ids that came, so that a missing exchange is noticed. */
 static int open_works(struct feed *feed, struct err *err)
 {
     const struct placement *placement = feed->placement;
@@ -123,7 +123,7 @@ void feed_close(struct feed *feed)
     *feed = (struct feed){0};
 }
 
-/* Places the lookups of all groups of a rank in set `set` of its work. */
+/* Stores the lookups of all groups of a rank in the set `set` of its work. */
 static int place(struct feed *feed, unsigned batch, unsigned set, uint32_t rank,
                  struct err *err)
 {

@@ -7,10 +7,11 @@
 #include "exec/rank_work.h"
 
 /*
- * Input of a training: batches of ids, dense features and labels. They are
- * drawn before the training, as if by a data loader that is never late. In each
- * step the ids of a batch are packed, exchanged and permuted, and the lookups
- * use the ids that arrived.
+ * Input of a training: batches of ids, dense features and labels. Ids are drawn
+ * before the training, as if by a data loader that is never late. In each step
+ * the ids of a batch are packed, exchanged and permuted, and the lookups use
+ * the ids that arrived. Features and labels are computed when they are
+ * uploaded.
  *
  * The input of a step may run in a thread of its own, during the step before
  * it. It then exchanges messages in a world of its own.
@@ -23,8 +24,8 @@ struct feed {
     struct rank_work *works; /* [R] work of each rank of this process; owned */
     unsigned n_batches;
     struct input *inputs; /* [n_batches] */
-    /* [n_batches][n_pieces]: lookups of the replicas of the ranks of this
-     * process, which are not exchanged */
+    /* [n_batches][n_pieces]: lookups of replicas on ranks of this process. Ids
+     * of replicas are not exchanged. */
     struct bags *replicas;
     struct arena arena; /* memory of the arrays */
 };
@@ -34,10 +35,11 @@ struct feed {
 #define FEED_N_SETS 2
 
 /*
- * Draws n_batches batches, and opens the work of each rank of this process for
- * them. `world` is the world in which ids are exchanged. The weights of all
- * ranks must be loaded. The caller has to call feed_close even after a failure.
- * Collective.
+ * Draws the ids of n_batches batches, and opens the work of each rank of this
+ * process for them. `world` is the world in which ids are exchanged. The
+ * weights of all ranks must be loaded. Fails with ERR_DEVICE, or as the
+ * functions of `world` do. The caller has to call feed_close even after a
+ * failure. Collective.
  */
 int feed_open(struct feed *feed, const struct placement *placement,
               const struct dense *dense, unsigned n_batches,
@@ -45,10 +47,12 @@ int feed_open(struct feed *feed, const struct placement *placement,
 void feed_close(struct feed *feed); /* accepts a zeroed struct */
 
 /* Packs, exchanges and permutes the ids of a batch for all ranks of this
- * process, and places them in set `set` of their works. Collective. */
+ * process, and stores them in the set `set`, below FEED_N_SETS, of each rank's
+ * work. Collective. */
 int feed_ids(struct feed *feed, unsigned batch, unsigned set,
              struct err *err) MUST_CHECK;
-/* Uploads the dense features and labels of a rank's samples. */
+/* Computes the dense features and labels of a rank's samples in a batch, and
+ * uploads them to the rank's net. */
 int feed_features(const struct feed *feed, unsigned batch, uint32_t rank,
                   struct dense_net *net, struct err *err) MUST_CHECK;
 
@@ -58,7 +62,8 @@ struct feed_thread; /* opaque */
  * caller's thread runs it. */
 struct feed_thread *feed_start(struct feed *feed, unsigned batch, unsigned set);
 /* Waits until the thread is done, and releases it. Stores the time that
- * feed_ids took in *ms. Returns the result of feed_ids. NULL is fine. */
+ * feed_ids took in *ms. Returns the result of feed_ids. If `thread` is NULL,
+ * returns 0 and leaves *ms as it is. */
 int feed_finish(struct feed_thread *thread, double *ms,
                 struct err *err) MUST_CHECK;
 

@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of samples whose layers are in memory at a time. Sums over a batch are
- * cut there. */
+/* Number of samples whose layers are in memory at a time. The losses of a batch
+ * are added up chunk by chunk. */
 #define CHUNK_SAMPLES 256
 
 struct train_reference {
@@ -26,8 +26,8 @@ struct train_reference {
     struct reference_check check;
     /* samples of this process, [begin, end) of the batch */
     uint64_t begin, end;
-    /* [batch][pooled] gradients of the pooled vectors; in stepwise mode the
-     * executed ones after their comparison */
+    /* [batch][pooled] gradients of the pooled vectors. In stepwise mode, the
+     * executed gradients replace them after the comparison. */
     double *pooled_gradients;
     /* scales of the current step's gradients (struct reference_net) */
     double scales[2 * DENSE_MAX_PRODUCTS];
@@ -116,9 +116,9 @@ static double mean_scale(const struct train_reference *reference)
                 (double)n_outputs_of(reference->dense));
 }
 
-/* Trains on n samples of the drawn batch, from `first` on, and adds their
- * gradients times `scale`. Stores the gradients of their pooled vectors in
- * pooled_gradients[n][pooled]. Returns the sum of their losses. */
+/* Trains on n samples of the drawn batch, from `first` on. Adds `scale` times
+ * their gradients to those of the net. Stores the gradients of their pooled
+ * vectors in pooled_gradients[n][pooled]. Returns the sum of their losses. */
 static double train_samples(struct train_reference *reference,
                             const struct executed_step *step, uint64_t first,
                             size_t n, double scale, double *pooled_gradients)
@@ -159,8 +159,8 @@ static double train_samples(struct train_reference *reference,
     return loss;
 }
 
-/* Computes the loss and the gradients of the whole batch: each process those of
- * its samples, which the processes add up. */
+/* Computes the loss and the gradients of the whole batch. Each process computes
+ * those of its own samples, and then all processes add them up. */
 static int train_batch(struct train_reference *reference,
                        const struct executed_step *step, double *loss,
                        struct err *err)
@@ -193,8 +193,8 @@ static int train_batch(struct train_reference *reference,
 
 /* --- steps --- */
 
-/* Completes the gradients of the pooled vectors, of which this process has
- * those of its own samples. */
+/* Gathers the gradients of the pooled vectors of all samples. Each process has
+ * computed the gradients of its own samples. */
 static int gather_pooled(struct train_reference *reference, struct err *err)
 {
     const struct placement *placement = reference->placement;

@@ -20,14 +20,14 @@
  *             The loss of each step and all weights at the end are compared.
  *   stepwise  Used otherwise. An optimizer that divides by the size of a
  *             gradient turns small errors into large ones, so two trainings
- *             part. Each step starts at the executed weights. Its gradients
- *             are compared with the reference, and its updates with the rule
- *             of the optimizer applied to the executed gradients.
+ *             diverge. Each step starts at the executed weights. Its gradients
+ *             are compared with the reference, and its updates with the rule of
+ *             the optimizer applied to the executed gradients.
  *
- * Limits of the error (exec/verify.h), where a row is a row of a table, the
- * gradient of all pooled vectors of a sample, a row [in] of a weight matrix, or
- * a whole bias. Rows of dense parameters have at least the scale of their
- * initial values. Errors of a dense gradient are relative to its terms (struct
+ * Limits of the error (exec/verify.h). A row is a row of a table, the gradient
+ * of all pooled vectors of a sample, a row [in] of a weight matrix, or a whole
+ * bias. Rows of dense parameters have at least the scale of their initial
+ * values. Errors of a dense gradient are relative to its terms (struct
  * reference_net).
  *
  *              free    stepwise
@@ -36,12 +36,12 @@
  *     gradients        1e-5
  *     updates          1e-6
  *
- * If a table has fp16 weights or a table's outputs are exchanged in fp16, the
- * fp16 limit of exec/verify.h takes the place of each of them.
+ * If a table has fp16 weights or outputs that are exchanged in fp16, all limits
+ * are the fp16 limit of exec/verify.h.
  *
  * The gradient of a ReLU jumps at 0. If the input of a ReLU is so close to 0
- * that rounding decides its side, the stepwise reference takes the side that
- * the gradient of the unit's bias shows.
+ * that rounding decides its side, the stepwise reference takes the side of the
+ * executed ReLU.
  *
  * Optimizers of the dense part, with the learning rate STEP_RATE
  * (exec/rank_work.h) and states that begin at 0:

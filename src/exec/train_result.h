@@ -22,7 +22,8 @@ enum train_phase {
     N_TRAIN_PHASES
 };
 extern const char *const train_phase_names[N_TRAIN_PHASES];
-/* Returns true for the phases in which ranks wait for each other. */
+/* Returns true for output, gradient and dense reduce, the phases that only
+ * exchange data. The input and the replicas also have work of their own. */
 bool train_is_exchange(enum train_phase phase);
 
 struct train_state; /* exec/train_step.h */
@@ -51,18 +52,21 @@ struct exec_train_options {
 #define TRAIN_N_WARM_UP 2u
 
 struct train_result {
-    /* [n_steps], in the arena: losses, in the mean over the global batch */
+    /* [n_steps], in the arena: mean loss of the outputs of the global batch */
     double *losses;
     /*
      * Medians and deciles over the timed steps.
      *
-     *   phases  A phase without exchanges takes as long as on the slowest rank.
-     *           An exchange takes as long as on the rank that arrives last,
-     *           which has the shortest time, because it waits for no other.
+     *   phases  A phase that only exchanges data (train_is_exchange) takes as
+     *           long as on the rank that arrives last. This rank has the
+     *           shortest time, because it waits for no other. Other phases take
+     *           as long as on the slowest rank.
      *   wait    time by which the input of the next step delayed the step; 0
      *           without a pipeline
      *   step    from barrier to barrier. If one process has all ranks, the
-     *           ranks took turns, and the step is the sum of the phases.
+     *           ranks took turns, and the step is the sum of the phases. With
+     *           a pipeline it is the sum of the wait and of the phases after
+     *           the input.
      */
     struct timing phases[N_TRAIN_PHASES], wait, step;
     unsigned n_timed; /* number of timed steps */

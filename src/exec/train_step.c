@@ -96,7 +96,7 @@ static int input(struct train_state *run, unsigned step, uint32_t rank,
                     err);
 }
 
-/* Parts of a step. A part that is not of each rank runs once for all ranks of
+/* Parts of a step. If is_of_rank is false, the part runs once for all ranks of
  * the process. */
 static const struct {
     part_fn *run;

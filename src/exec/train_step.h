@@ -5,7 +5,7 @@
 #include "exec/train_feed.h"
 #include "exec/train_result.h"
 
-/* A training that is open, and its steps. */
+/* An open training, and its steps. */
 
 /* Times of one step on one rank. */
 struct step_times {

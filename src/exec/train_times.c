@@ -42,7 +42,8 @@ static void sum_up(const struct train_state *run,
         run->result->n_processes > 1 ? step_ms : sum_ms + wait_ms;
 }
 
-/* Stores the medians of times[n_steps][n_ranks]. */
+/* Stores medians and deciles of times[n_steps][n_ranks], without the
+ * warm-up. */
 static void find_medians(const struct train_state *run,
                          const struct step_times *times)
 {

@@ -12,10 +12,11 @@ The hosts and links are those of tests/wire/lab. Prints three tables:
              model that was trained on other exchanges of the same links.
   plans      exchange phases of executed plans on 4 hosts, and the order of
              pairs of plans
-  regret     plans made for a rate and executed at a quarter of it
+  regret     plans made for a rate and executed at a quarter of the rate
 
---small does a little of everything, in a few minutes. --keep leaves databases,
-models, plans and answers in DIR, and what is there is not measured again.
+--small does a little of everything, in a few minutes. --keep keeps databases,
+models, plans and answers in DIR, and makes or measures no file again that is
+there.
 """
 import json
 import os
@@ -29,8 +30,8 @@ from common import (LAB, NEUROSHARD, SMALL, gbps, neuroshard, once, read_json,
 BENCH_WIRE = os.environ.get("BENCH_WIRE", "bench_wire")
 
 # Rates in Mbit/s. Two cores move the bytes of all hosts several times as fast,
-# so that the links decide. Busy processors wake a rank some milliseconds late,
-# so an exchange of at least 4 MiB is long enough: 20 ms or more at 400 Mbit/s.
+# so the links decide. An exchange has at least 4 MiB and takes at least 20 ms
+# at 400 Mbit/s, because busy processors wake a rank some milliseconds late.
 RATES = [100, 400] if SMALL else [100, 200, 400]
 SIZES = ["--min-bytes", "4MiB", "--max-bytes", "8MiB"]
 HOSTS = [2, 4] if SMALL else [2, 3, 4]
@@ -59,7 +60,7 @@ def measure(path, ranks, n_ranks, n, seed, sizes):
 
 
 def measure_exchanges(folder, hosts):
-    """Measures all settings of so many hosts; runs inside the lab."""
+    """Measures all settings of a number of hosts. Runs inside the lab."""
     for mbit in RATES:
         run(LAB, "rate", mbit)
         for ranks in (1, 2):
@@ -97,7 +98,7 @@ def judge_exchanges(folder):
 
 
 def draw_list(path, seed):
-    """Writes a list of tables whose outputs have some 4 KiB per sample."""
+    """Writes a list of tables whose outputs have about 4 KiB a sample."""
     draw = random.Random(seed)
     rows = ["name,num_embeddings,dim,pooling_factor,zipf_alpha"]
     for table in range(draw.randint(10, 24)):
@@ -141,8 +142,8 @@ def price_plan(path, plan, mbit, cost, ranks):
 
 
 def price_by_model(path, source, model):
-    """Prices a plan by the measured exchanges of a model alone: the plan loses
-    the bandwidth that it was made for."""
+    """Prices a plan by the measured exchanges of a model. Removes the plan's
+    bandwidth, which would replace them."""
     plan = unpriced(source)
     del plan["cluster"]["inter_gbps"]
     write_text(f"{path}.json", json.dumps(plan))
@@ -176,8 +177,8 @@ def make_plans(folder):
 
 
 def exchange_times(path):
-    """Times of the phases in which the ranks exchange something, in ms: of a
-    plan, or measured in an answer of `run`."""
+    """Returns the times in ms of the phases in which ranks exchange data:
+    predicted times of a plan, or measured times of an answer of `run`."""
     devices = read_json(path)["devices"]
     return {phase: max(device["phases_ms"][phase] for device in devices)
             for phase in ("input", "output", "gradient")}
@@ -224,9 +225,9 @@ def total_ms(plan):
 
 
 def make_regrets(folder):
-    """Draws lists until enough of them have a predicted regret of at least
-    LEAST_REGRET. Returns their names with the regrets, and how many lists were
-    drawn."""
+    """Draws lists until N_REGRETS of them have a predicted regret of at
+    least LEAST_REGRET. Returns the names and regrets of these lists, and the
+    number of lists that were drawn."""
     found = []
     cost = f"model:{folder}/lookups.nsm"
     for seed in range(400):
@@ -248,8 +249,8 @@ def make_regrets(folder):
 
 
 def wire_step(name):
-    """Time of a step whose exchanges of outputs and gradients were measured.
-    The work of processors, ids included, takes as long as predicted."""
+    """Returns the predicted time of a step, but with the measured times of the
+    exchanges of outputs and gradients."""
     measured, predicted = exchange_times(f"{name}.run"), f"{name}.plan"
     return total_ms(predicted) + sum(
         measured[phase] - exchange_times(predicted)[phase]
@@ -261,9 +262,8 @@ def regret(steps):
 
 
 def judge_regrets(found, n_drawn):
-    """Prints the regret by measured steps, and by steps of which only the
-    exchanges of outputs and gradients were measured. Other load on the machine
-    changes the first, but hardly the second."""
+    """Prints two measured regrets of each list: by whole measured steps, and
+    by wire_step. Other load on the machine changes the first more."""
     whole, exchanges = [], []
     print(f"{'list':>5} {'predicted %':>12} {'measured %':>11} {'miss':>6} "
           f"{'by exchanges %':>17} {'miss':>6}")
@@ -288,7 +288,7 @@ def judge_regrets(found, n_drawn):
 
 
 def inside_plans(folder, _hosts):
-    """Executes all plans; runs inside the lab."""
+    """Executes all plans. Runs inside the lab."""
     work = read_json(f"{folder}/work.json")
     for mbit, ranks, plans in work:
         run(LAB, "rate", mbit)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Shared by the benches over links of a known rate (bench.py, train.py).
+"""Functions of the benches over links of a known rate (bench.py, train.py).
 
-Options of both: --small does a little of everything. --keep DIR leaves what is
-measured in DIR, and what is there is not measured again.
+Options of both: --small does a little of everything. --keep DIR keeps all
+files in DIR, and makes or measures no file again that is there.
 """
 import json
 import os
@@ -41,7 +41,7 @@ def tell(text):
 
 
 def once(path, make):
-    """Calls make(path) unless the file exists."""
+    """Makes a file by make(path), unless it exists. Returns its path."""
     if not os.path.exists(path):
         make(path + ".new")
         os.rename(path + ".new", path)
@@ -65,21 +65,22 @@ def train(path, database):
 
 
 def up(hosts, mbit, what, folder):
-    """Runs a part of this program inside the lab. Ends if there is none."""
+    """Runs the part `what` of this program inside the lab. Ends the program if
+    this machine cannot have a lab."""
     command = [LAB, "up", str(hosts), str(mbit), sys.executable, sys.argv[0],
                *sys.argv[1:], "--inside", what, str(hosts), folder]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as lab:
-        said = lab.communicate()[0]
-    if said.startswith("skipped:"):
-        print(f"{os.path.basename(sys.argv[0])} {said}", end="")
+        output = lab.communicate()[0]
+    if output.startswith("skipped:"):
+        print(f"{os.path.basename(sys.argv[0])} {output}", end="")
         sys.exit(0)
     if lab.returncode:
         sys.exit(lab.returncode)
 
 
 def start(bench, parts):
-    """Runs bench(folder), or inside the lab the part of it that `up` named:
-    parts[what](folder, hosts)."""
+    """Outside the lab, runs bench(folder). Inside, runs the part that up() has
+    named: parts[what](folder, hosts)."""
     if "--inside" in sys.argv:
         what, hosts, folder = sys.argv[sys.argv.index("--inside") + 1:]
         if what in parts:

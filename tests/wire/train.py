@@ -4,18 +4,18 @@
 
 usage: NEUROSHARD=... tests/wire/train.py [--small] [--keep DIR]
 
-Two hosts of tests/wire/lab with one rank of one thread each. `bench` measures
-lookups, exchanges and matrix products there, and a model is trained from them.
-Each seed draws a table list and gets a plan by this model. The dense part has
-a predicted time of 0.3 to 3 times that of the exchanges. Both pipelines run
-the plan in turns. Prints three tables:
+Two hosts of tests/wire/lab have one rank each, and a rank has one thread.
+`bench` measures lookups, exchanges and matrix products there, and a model is
+trained from them. Each seed draws a table list and makes a plan by this model.
+The dense part takes 0.3 to 3 times as long as the exchanges, as predicted.
+The pipelines execute the plan in turns. Prints three tables:
 
   steps   predicted and measured steps, and their errors
   gains   the step without pipeline over the step of `sdd`, less 1
   phases  errors of the phases, in the median over the seeds
 
---small does two seeds, in a few minutes. --keep leaves databases, model, plans
-and answers in DIR, and what is there is not measured again.
+--small does two seeds, in a few minutes. --keep keeps databases, model, plans
+and answers in DIR, and makes or measures no file again that is there.
 """
 import json
 import os
@@ -27,7 +27,7 @@ from common import (LAB, NEUROSHARD, SMALL, neuroshard, once, read_json, run,
                     start, tell, train, up, write_text)
 
 # At this rate, an exchange of some MiB takes some 100 ms, and the processor
-# moves its bytes in a few. BATCH is that of both ranks.
+# moves its bytes in a few ms. BATCH is the global batch of both ranks.
 MBIT, BATCH = 200, 8192
 SIZES = ["--min-bytes", "1MiB", "--max-bytes", "32MiB"]
 N_EXCHANGES = 12 if SMALL else 30
@@ -35,7 +35,7 @@ N_LOOKUPS = 24 if SMALL else 120
 N_PRODUCTS = ["--samples", 150] if SMALL else []
 
 SEEDS = [1, 10] if SMALL else list(range(1, 11))
-RATIOS = (0.3, 3)  # dense part over exchanges, of the first and the last seed
+RATIOS = (0.3, 3)  # dense part / exchanges, of the first and the last seed
 WIDTHS = range(16, 2049, 16)
 N_REPEATS, N_STEPS = (1, 6) if SMALL else (5, 10)
 N_CHECKED_STEPS = 2
@@ -49,7 +49,7 @@ EXCHANGES = ("input", "output", "gradient")
 
 
 def measure(folder, _hosts):
-    """Measures exchanges; runs inside the lab."""
+    """Measures exchanges. Runs inside the lab."""
     def exchanges(path):
         shutil.copy(f"{folder}/lookups.db", path)
         run(LAB, "run", 1, NEUROSHARD, "bench", "--db", path, "--threads", 1,
@@ -97,8 +97,8 @@ def make_plan(path, folder, tables, *options):
 
 
 def predicted_ratio(folder, plan, width):
-    """Time of the dense part with layers of this width over the time of the
-    exchanges, both as predicted for a plan."""
+    """Returns the predicted time of the dense part with layers of this width,
+    divided by the predicted time of the exchanges of a plan."""
     priced = f"{folder}/priced.plan"
     neuroshard("cost", plan, "--cost", f"model:{folder}/all.nsm", "--dense",
                spec_of(width), "-o", priced)
@@ -123,7 +123,7 @@ def find_width(folder, plan, ratio):
 
 
 def plan_seed(folder, seed):
-    """Makes the plan of a seed. The ratios are spaced evenly by magnitude."""
+    """Makes the plan of a seed. RATIOS are interpolated geometrically."""
     base = f"{folder}/seed{seed}"
     ratio = RATIOS[0] * (RATIOS[1] / RATIOS[0]) ** ((seed - 1) / 9)
     draw_list(f"{base}.csv", seed)
@@ -140,7 +140,7 @@ def plan_seed(folder, seed):
 
 
 def execute(path, plan, pipeline, *options):
-    """Trains once. The answer also has the load average of that time."""
+    """Trains once. Adds the load average of the machine to the answer."""
     answer = json.loads(run(LAB, "run", 1, NEUROSHARD, "run", plan, "--json",
                             "--threads", 1, "--pipeline", pipeline, *options))
     answer["load"] = os.getloadavg()[0]
@@ -148,7 +148,7 @@ def execute(path, plan, pipeline, *options):
 
 
 def train_all(folder, _hosts):
-    """Executes all plans; runs inside the lab."""
+    """Executes all plans. Runs inside the lab."""
     for repeat in range(N_REPEATS):
         for seed in SEEDS:
             base = f"{folder}/seed{seed}"
@@ -160,8 +160,8 @@ def train_all(folder, _hosts):
 
 
 def check_all(folder, _hosts):
-    """Compares with the unsharded reference; runs inside the lab. Ends if a
-    training differs from it."""
+    """Compares trainings with the unsharded reference. Ends the program if one
+    differs. Runs inside the lab."""
     for seed in SEEDS:
         tell(f"seed {seed}, checked")
         once(f"{folder}/seed{seed}-checked.run",
@@ -171,7 +171,7 @@ def check_all(folder, _hosts):
 
 class Training:
     """Executions of a plan in a pipeline: predicted and measured times of each
-    phase in ms, the latter in the median over the repeats."""
+    phase in ms. Measured times are medians over the repeats."""
 
     def __init__(self, folder, seed, pipeline):
         answers = [read_json(f"{folder}/seed{seed}-{pipeline}-{repeat}.run")
@@ -189,7 +189,7 @@ class Training:
         return self.predicted[phase] / self.measured[phase] - 1
 
     def ratio(self):
-        """Dense part over exchanges, as predicted."""
+        """Returns the predicted dense part / exchanges."""
         return (sum(self.predicted[phase] for phase in DENSE) /
                 sum(self.predicted[phase] for phase in EXCHANGES))
 
@@ -239,8 +239,8 @@ def median_of(values, width):
 
 
 def judge_phases(trainings):
-    """Prints the times of phases, and their errors where they take a tenth of
-    a ms or more."""
+    """Prints the times of phases, and their errors if a phase takes at least
+    0.1 ms."""
     print(f"\n{'phase':<13}" + "".join(
         f" {name + ': predicted':>16} {'measured ms':>12} {'error %':>8}"
         for name in PIPELINES))
