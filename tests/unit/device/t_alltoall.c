@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
+#include "worlds.h"
 
 /* Tests exchanges whose every element identifies its origin, against a plain
  * double loop over samples and columns. */
@@ -187,18 +188,6 @@ static const char *try_exchange(struct comm *comm,
     return wrong;
 }
 
-static struct world *the_world(void)
-{
-    struct world *world;
-    struct err err = {0};
-
-    if (world_open(&world, &err)) {
-        fprintf(stderr, "%s\n", err.msg);
-        exit(1);
-    }
-    return world;
-}
-
 static void test_copies(struct world *world, unsigned n_threads)
 {
     struct device *device;
@@ -228,7 +217,7 @@ static void test_copies(struct world *world, unsigned n_threads)
 /* Main function of each of several processes. */
 static int be_process(void)
 {
-    struct world *world = the_world();
+    struct world *world = test_world_open();
     struct device *device;
     struct comm *comm;
     struct err err = {0};
@@ -311,7 +300,7 @@ int main(int argc, char **argv)
     is_i64((int64_t)alltoall_block(&alltoall, 2, 1), 12,
            "behind 3 samples of 4");
     test_sample();
-    world = the_world();
+    world = test_world_open();
     for (unsigned n_threads = 1; n_threads <= 3; n_threads++)
         test_copies(world, n_threads);
     world_close(world);

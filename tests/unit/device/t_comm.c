@@ -3,9 +3,9 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "device/world_fork.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
+#include "worlds.h"
 
 /*
  * Tests moves and sums of pseudo-random buffers. Every process computes the
@@ -29,18 +29,6 @@ struct buffers {
     float *d_data[MAX_RANKS], *d_scratch[MAX_RANKS];
     uint64_t n;
 };
-
-static struct world *the_world(void)
-{
-    struct world *world;
-    struct err err = {0};
-
-    if (world_open(&world, &err)) {
-        fprintf(stderr, "%s\n", err.msg);
-        exit(1);
-    }
-    return world;
-}
 
 static bool buffers_open(struct buffers *buffers, struct comm *comm, uint64_t n)
 {
@@ -198,22 +186,9 @@ static int be_process(struct world *world, const char *kind)
     return !fine;
 }
 
-static void test_forked(uint32_t n_ranks)
-{
-    struct world *world;
-    struct err err = {0};
-    int rc;
-
-    fflush(stdout);
-    rc = world_fork(&world, n_ranks, &err);
-    if (!rc && world)
-        exit(be_process(world, "shm"));
-    ok(!rc, "%u processes of our own", n_ranks);
-}
-
 static void test_copies(struct device *device, uint32_t n_ranks)
 {
-    struct world *world = the_world();
+    struct world *world = test_world_open();
     struct comm *comm;
     struct err err = {0};
     bool summed = true;
@@ -238,9 +213,9 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     if (argc > 1)
-        return be_process(the_world(), "mpi");
+        return be_process(test_world_open(), "mpi");
     for (uint32_t n = 2; n <= MAX_RANKS; n += n)
-        test_forked(n);
+        test_world_fork(be_process, n, "shm", ERR_NONE, "");
     if (device_open(&device, DEVICE_CPU, 0, 2, &err))
         return 1;
     for (uint32_t n = 1; n <= MAX_RANKS; n += 2)

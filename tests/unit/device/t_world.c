@@ -2,9 +2,9 @@
 #include "device/world.h"
 
 #include "base/mem.h"
-#include "device/world_fork.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
+#include "worlds.h"
 
 #include <signal.h>
 
@@ -14,14 +14,6 @@ static void text_of(struct buf *text, uint32_t rank)
     for (uint32_t i = 0; i < rank * 1000; i++)
         buf_printf(text, "%u,%u;", rank, i);
 }
-
-#define CHECK(cond)                                            \
-    do                                                         \
-        if (!(cond)) {                                         \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #cond); \
-            exit(1);                                           \
-        }                                                      \
-    while (0)
 
 static void check_collect(struct world *world)
 {
@@ -102,35 +94,6 @@ static int be_process(struct world *world, const char *argument)
     return 0;
 }
 
-static int open_and_be(const char *argument)
-{
-    struct world *world;
-    struct err err = {0};
-
-    if (world_open(&world, &err)) {
-        fprintf(stderr, "%s\n", err.msg);
-        return 1;
-    }
-    return be_process(world, argument);
-}
-
-/* Checks the error that the forking process gets. */
-static void test_forked(uint32_t n, const char *argument, enum err_code code,
-                        const char *sentence)
-{
-    struct world *world;
-    struct err err = {0};
-    int rc;
-
-    fflush(stdout);
-    rc = world_fork(&world, n, &err);
-    if (!rc && world)
-        exit(be_process(world, argument));
-    ok(!rc == !code && err.code == code && !world, "%u processes: %s", n,
-       argument);
-    is_str(err.msg, sentence, "error message");
-}
-
 static void test_alone(void)
 {
     struct world *world;
@@ -166,16 +129,16 @@ int main(int argc, char **argv)
     const char *missing = processes_missing();
 
     if (argc > 1)
-        return open_and_be(argv[1]);
-    test_forked(2, "agree", ERR_NONE, "");
-    test_forked(5, "agree", ERR_NONE, "");
-    test_forked(3, "abort", ERR_NO_PLAN, "");
-    test_forked(3, "killed", ERR_DEVICE,
-                "rank 1 was ended by signal 9 (Killed)");
+        return be_process(test_world_open(), argv[1]);
+    test_world_fork(be_process, 2, "agree", ERR_NONE, "");
+    test_world_fork(be_process, 5, "agree", ERR_NONE, "");
+    test_world_fork(be_process, 3, "abort", ERR_NO_PLAN, "");
+    test_world_fork(be_process, 3, "killed", ERR_DEVICE,
+                    "rank 1 was ended by signal 9 (Killed)");
     test_alone();
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-    test_forked(2, "never", ERR_USAGE,
-                "a launcher already started 2 processes, one per rank");
+    test_world_fork(be_process, 2, "never", ERR_USAGE,
+                    "a launcher already started 2 processes, one per rank");
     unsetenv("OMPI_COMM_WORLD_SIZE");
     if (!processes_know_mpi())
         test_without_mpi();

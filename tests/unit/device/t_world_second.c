@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/comm.h"
-#include "device/world_fork.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
+#include "worlds.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -23,14 +23,6 @@
 #define MAX_RANKS 4
 #define LARGE_BYTES 700000 /* more than a ring buffer of world_fork.c holds */
 #define WAIT_MS 200
-
-#define CHECK(cond)                                            \
-    do                                                         \
-        if (!(cond)) {                                         \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #cond); \
-            exit(1);                                           \
-        }                                                      \
-    while (0)
 
 /* The exchanges of one thread. */
 struct traffic {
@@ -329,41 +321,11 @@ static int be_process(struct world *world, const char *argument)
     return 0;
 }
 
-static int open_and_be(const char *argument)
-{
-    struct world *world;
-    struct err err = {0};
-
-    if (world_open(&world, &err)) {
-        fprintf(stderr, "%s\n", err.msg);
-        return 1;
-    }
-    return be_process(world, argument);
-}
-
-/* Checks the error that the forking process gets. */
-static void test_forked(uint32_t n, const char *argument, enum err_code code,
-                        const char *sentence)
-{
-    struct world *world;
-    struct err err = {0};
-    int rc;
-
-    fflush(stdout);
-    rc = world_fork(&world, n, &err);
-    if (!rc && world)
-        exit(be_process(world, argument));
-    ok(!rc == !code && err.code == code && !world, "%u processes: %s", n,
-       argument);
-    is_str(err.msg, sentence, "error message");
-}
-
 static void test_alone(void)
 {
-    struct world *world;
-    struct err err = {0};
+    struct world *world = test_world_open();
 
-    ok(!world_open(&world, &err), "a world of one");
+    is_i64(world->size, 1, "a world of one");
     check_traffic(world, 3);
     world_close(world);
 }
@@ -373,12 +335,12 @@ int main(int argc, char **argv)
     const char *missing = processes_missing();
 
     if (argc > 1)
-        return open_and_be(argv[1]);
+        return be_process(test_world_open(), argv[1]);
     for (uint32_t n = 2; n <= MAX_RANKS; n++)
-        test_forked(n, "agree", ERR_NONE, "");
-    test_forked(3, "abort", ERR_NO_PLAN, "");
-    test_forked(3, "killed", ERR_DEVICE,
-                "rank 1 was ended by signal 9 (Killed)");
+        test_world_fork(be_process, n, "agree", ERR_NONE, "");
+    test_world_fork(be_process, 3, "abort", ERR_NO_PLAN, "");
+    test_world_fork(be_process, 3, "killed", ERR_DEVICE,
+                    "rank 1 was ended by signal 9 (Killed)");
     test_alone();
     if (missing) {
         tap_skip("processes", missing);

@@ -81,8 +81,8 @@ static inline uint32_t last_table(const struct fixture *fixture)
     return (uint32_t)fixture->plan.problem.n_tables - 1;
 }
 
-/* Add a piece to the table that was added last: whole, columns, rows, or a
- * replica on every device. */
+/* Add a piece to the table that was added last: whole, columns, rows, rows and
+ * columns, or a replica on every device. */
 static inline struct shard *add_whole(struct fixture *fixture, uint32_t device)
 {
     struct shard *shard = &fixture->shards[fixture->plan.n_shards++];
@@ -110,6 +110,16 @@ static inline struct shard *add_rows(struct fixture *fixture, uint32_t device,
     shard->row_begin = begin;
     shard->row_end = end;
     return shard;
+}
+
+static inline void add_piece(struct fixture *fixture, uint32_t device,
+                             uint64_t row_begin, uint64_t row_end,
+                             uint32_t col_begin, uint32_t col_end)
+{
+    struct shard *shard = add_rows(fixture, device, row_begin, row_end);
+
+    shard->col_begin = col_begin;
+    shard->col_end = col_end;
 }
 
 static inline void add_replicas(struct fixture *fixture)

@@ -152,16 +152,6 @@ static void test_device(enum device_kind kind)
     stage_close(&stage);
 }
 
-static void add_piece(struct fixture *fixture, uint32_t device,
-                      uint64_t row_begin, uint64_t row_end, uint32_t col_begin,
-                      uint32_t col_end)
-{
-    struct shard *shard = add_rows(fixture, device, row_begin, row_end);
-
-    shard->col_begin = col_begin;
-    shard->col_end = col_end;
-}
-
 /* All tilings of a table work: blocks of all sizes, some without a row after
  * scaling, a grid, a tiling that is not a grid by rows, and several pieces on
  * one rank. */

@@ -5,13 +5,8 @@
 #include "exec/exec.h"
 #include "exec/first_uses.h"
 #include "exec/input.h"
-#include "exec/placement_load.h"
-#include "exec/placement_need.h"
-#include "exec/rank_work.h"
-#include "exec/verify_sequences.h"
-#include "exec/verify_weights.h"
-#include "exec_fixture.h"
 #include "sink.h"
+#include "stage.h"
 #include "tests/tap.h"
 
 /*
@@ -24,20 +19,11 @@
 #define N_LOOKUPS (4 * BATCH)
 #define N_ROWS 20
 
-struct stage {
-    struct fixture fixture;
-    struct placement placement;
-    struct exchange_set set;
-    struct verify verify;
-};
-
 /* Makes a plan of two ranks. Rank 0 has columns 0..8 of "halves" and rows 0..8
  * of "rows", rank 1 has the rest; "copied" is on both. */
-static void stage_open(struct stage *stage, enum device_kind kind,
-                       enum dedup dedup)
+static void place(struct stage *stage, enum device_kind kind, enum dedup dedup)
 {
     static const char *const names[] = {"halves", "rows", "copied"};
-    struct err err = {0};
     struct fixture *fixture = &stage->fixture;
 
     memset(stage, 0, sizeof(*stage));
@@ -59,42 +45,7 @@ static void stage_open(struct stage *stage, enum device_kind kind,
         }
     }
     fixture->plan.problem.job.dedup = dedup;
-    plan_derive_kinds(&fixture->plan);
-    if (placement_init(&stage->placement, &fixture->plan, fixture->comm, 1, 3,
-                       &fixture->arena, &err))
-        fixture_bail(&err);
-    sequences_count(&stage->placement, &fixture->arena);
-    if (placement_cut_turns(&stage->placement, 1 << 30, &err) ||
-        placement_open(&stage->placement, &err) ||
-        placement_load(&stage->placement, 0, &err) ||
-        exchange_open(&stage->set, &stage->placement, &fixture->arena, &err))
-        fixture_bail(&err);
-}
-
-static void stage_close(struct stage *stage)
-{
-    exchange_close(&stage->set);
-    placement_release(&stage->placement);
-    fixture_release(&stage->fixture);
-}
-
-/* Compares all vectors or all weights from scratch. Returns the name of the
- * table that fails, or NULL. */
-static const char *failed_table(struct stage *stage, enum verify_what what)
-{
-    static char name[80];
-    struct err err;
-
-    stage->verify = (struct verify){
-        .ranks = ARENA_NEW(&stage->fixture.arena, struct exec_rank,
-                           stage->placement.n_ranks)};
-    if (what == VERIFY_OUTPUTS
-            ? verify_sequences(&stage->verify, &stage->set, &err)
-            : verify_weights(&stage->verify, &stage->placement, &err))
-        fixture_bail(&err);
-    if (sscanf(stage->verify.found.failure, "table '%79[^']'", name) == 1)
-        return name;
-    return NULL;
+    stage_open(stage);
 }
 
 /* Returns the piece of table t on a rank. */
@@ -171,20 +122,12 @@ spoil_outputs(struct stage *stage, unsigned t, uint32_t from, uint32_t receiver,
     mem_free(sound);
 }
 
-static void forward(struct stage *stage)
-{
-    struct err err;
-
-    if (step_forward(&stage->placement, &stage->set, &err))
-        fixture_bail(&err);
-}
-
 static void test_outputs(enum device_kind kind, enum dedup dedup)
 {
     struct stage stage;
 
-    stage_open(&stage, kind, dedup);
-    forward(&stage);
+    place(&stage, kind, dedup);
+    stage_forward(&stage);
     printf("# device %d, de-duplicated: %s\n", (int)kind, dedup_names[dedup]);
     is_str(failed_table(&stage, VERIFY_OUTPUTS), NULL, "vectors agree");
     is_i64((int64_t)stage.verify.found.tallies[VERIFY_OUTPUTS].n,
@@ -206,19 +149,16 @@ static void spoil_gradients(
 {
     struct stage stage;
     const struct group *group;
-    struct err err;
 
-    stage_open(&stage, kind, dedup);
-    forward(&stage);
+    place(&stage, kind, dedup);
+    stage_forward(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "halves",
            "weights before their update are noticed");
-    if (step_gradients(&stage.set, &err))
-        fixture_bail(&err);
+    stage_gradients(&stage);
     group = piece_of(&stage, t, rank)->group;
     if (change)
         change(&stage, group->d_out, group->n_bags, group_bag_bytes(group));
-    if (step_update(&stage.placement, 0, &err))
-        fixture_bail(&err);
+    stage_update(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS),
            change ? stage.fixture.tables[t].name : NULL, what);
     if (!change)
@@ -243,7 +183,7 @@ static void test_counts(enum dedup dedup)
 {
     struct stage stage;
 
-    stage_open(&stage, DEVICE_CPU, dedup);
+    place(&stage, DEVICE_CPU, dedup);
     for (uint32_t r = 0; r < 2; r++) {
         uint64_t counts[3][2], n_rows = 0, n_lookups, n_seen[N_ROWS] = {0};
         struct bags bags;
@@ -279,7 +219,7 @@ static void test_input(enum dedup dedup)
     struct input input;
     struct err err = {0};
 
-    stage_open(&stage, DEVICE_CPU, dedup);
+    place(&stage, DEVICE_CPU, dedup);
     if (input_link_open(&link, &stage.placement, stage.fixture.world, &err) ||
         input_open(&input, &stage.placement, &link, STEP_BATCH, &err))
         fixture_bail(&err);

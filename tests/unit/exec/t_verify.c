@@ -4,13 +4,8 @@
 #include "device/fp16.h"
 #include "device/stream_math.h"
 #include "exec/exec_result.h"
-#include "exec/placement_load.h"
-#include "exec/placement_need.h"
-#include "exec/rank_work.h"
 #include "exec/values.h"
-#include "exec/verify_outputs.h"
-#include "exec/verify_weights.h"
-#include "exec_fixture.h"
+#include "stage.h"
 #include "tests/tap.h"
 
 /*
@@ -18,19 +13,12 @@
  * changes numbers between them. Runs on a GPU too, if there is one. All rows of
  * the tables are touched.
  */
-struct stage {
-    struct fixture fixture;
-    struct placement placement;
-    struct exchange_set set;
-    struct verify verify;
-};
 
 /* Makes a plan of two ranks. Rank 0 has columns 0..12 of "cut" and rows 0..8 of
  * "rows", rank 1 has the rest; "copied" is on both. */
-static void stage_open(struct stage *stage, enum device_kind kind,
-                       enum precision precision)
+static void place(struct stage *stage, enum device_kind kind,
+                  enum precision precision)
 {
-    struct err err = {0};
     struct fixture *fixture = &stage->fixture;
 
     memset(stage, 0, sizeof(*stage));
@@ -47,57 +35,7 @@ static void stage_open(struct stage *stage, enum device_kind kind,
         fixture->tables[t].precision = precision;
         fixture->tables[t].zipf_alpha = 0;
     }
-    plan_derive_kinds(&fixture->plan);
-    if (placement_init(&stage->placement, &fixture->plan, fixture->comm, 1, 3,
-                       &fixture->arena, &err) ||
-        placement_cut_turns(&stage->placement, 1 << 30, &err) ||
-        placement_open(&stage->placement, &err) ||
-        placement_load(&stage->placement, 0, &err) ||
-        exchange_open(&stage->set, &stage->placement, &fixture->arena, &err))
-        fixture_bail(&err);
-}
-
-static void stage_close(struct stage *stage)
-{
-    exchange_close(&stage->set);
-    placement_release(&stage->placement);
-    fixture_release(&stage->fixture);
-}
-
-static void forward(struct stage *stage)
-{
-    struct err err;
-
-    if (step_forward(&stage->placement, &stage->set, &err))
-        fixture_bail(&err);
-}
-
-static void backward(struct stage *stage)
-{
-    struct err err;
-
-    if (step_gradients(&stage->set, &err) ||
-        step_update(&stage->placement, 0, &err))
-        fixture_bail(&err);
-}
-
-/* Compares all outputs or all weights from scratch. Returns the name of the
- * table that fails, or NULL. */
-static const char *failed_table(struct stage *stage, enum verify_what what)
-{
-    static char name[80];
-    struct err err;
-
-    stage->verify = (struct verify){
-        .ranks = ARENA_NEW(&stage->fixture.arena, struct exec_rank,
-                           stage->placement.n_ranks)};
-    if (what == VERIFY_OUTPUTS
-            ? verify_outputs(&stage->verify, &stage->set, &err)
-            : verify_weights(&stage->verify, &stage->placement, &err))
-        fixture_bail(&err);
-    if (sscanf(stage->verify.found.failure, "table '%79[^']'", name) == 1)
-        return name;
-    return NULL;
+    stage_open(stage);
 }
 
 static struct piece *find_piece(struct stage *stage, const char *table,
@@ -131,23 +69,22 @@ static void spoil(struct stage *stage, float *d_number, float delta,
                   const char *name)
 {
     struct device *device = stage->fixture.device;
-    struct exec_rank **ranks = &stage->verify.ranks;
+    const struct exec_rank *own = &stage->ranks[rank];
     uint64_t hash;
     float sound;
     struct err err;
 
     failed_table(stage, what);
-    hash = (*ranks)[rank].hashes[what];
+    hash = own->hashes[what];
     if (device_download(device, &sound, d_number, sizeof(sound), &err))
         fixture_bail(&err);
     change(stage, d_number, delta);
     is_str(failed_table(stage, what), table, name);
-    ok((*ranks)[rank].hashes[what] != hash, "... the hash of rank %u too",
-       rank);
+    ok(own->hashes[what] != hash, "... the hash of rank %u too", rank);
     if (device_upload(device, d_number, &sound, sizeof(sound), &err))
         fixture_bail(&err);
     is_str(failed_table(stage, what), NULL, "... and not after repair");
-    ok((*ranks)[rank].hashes[what] == hash, "... and the hash is restored");
+    ok(own->hashes[what] == hash, "... and the hash is restored");
 }
 
 /* Returns element `column` of the piece's output in the receiver's `bag`. */
@@ -164,7 +101,7 @@ static float *output_at(struct stage *stage, const struct piece *piece,
 
 static void test_outputs(struct stage *stage)
 {
-    forward(stage);
+    stage_forward(stage);
     is_str(failed_table(stage, VERIFY_OUTPUTS), NULL, "outputs agree");
     spoil(stage, output_at(stage, find_piece(stage, "cut", 1), 0, 63, 3), 1e-4F,
           VERIFY_OUTPUTS, 0, "cut",
@@ -184,7 +121,8 @@ static void test_weights(struct stage *stage)
 
     is_str(failed_table(stage, VERIFY_WEIGHTS), "cut",
            "weights before their update are noticed");
-    backward(stage);
+    stage_gradients(stage);
+    stage_update(stage);
     is_str(failed_table(stage, VERIFY_WEIGHTS), NULL, "weights agree");
     is_i64((int64_t)stage->verify.found.tallies[VERIFY_WEIGHTS].n,
            20 * (16 + 8 + 8 + 8), "all of them, every replica's too");
@@ -203,10 +141,11 @@ static void test_state(enum device_kind kind)
 {
     struct stage stage;
 
-    stage_open(&stage, kind, PRECISION_FP32);
+    place(&stage, kind, PRECISION_FP32);
     change(&stage, find_piece(&stage, "cut", 0)->d_state + 7, 1e-4F);
-    forward(&stage);
-    backward(&stage);
+    stage_forward(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "cut",
            "a wrong optimizer state is noticed");
     stage_close(&stage);
@@ -216,18 +155,15 @@ static void test_gradients(enum device_kind kind)
 {
     struct stage stage;
     struct group *group;
-    struct err err;
 
-    stage_open(&stage, kind, PRECISION_FP32);
-    forward(&stage);
-    if (step_gradients(&stage.set, &err))
-        fixture_bail(&err);
+    place(&stage, kind, PRECISION_FP32);
+    stage_forward(&stage);
+    stage_gradients(&stage);
     group = find_piece(&stage, "rows", 1)->group;
     change(&stage,
            (float *)group->d_out + find_piece(&stage, "rows", 1)->out_begin,
            0.01F);
-    if (step_update(&stage.placement, 0, &err))
-        fixture_bail(&err);
+    stage_update(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "rows",
            "one wrong gradient that a holder received is noticed");
     stage_close(&stage);
@@ -240,10 +176,11 @@ static void test_fp16(enum device_kind kind)
     struct err err;
     uint16_t half;
 
-    stage_open(&stage, kind, PRECISION_FP16);
-    forward(&stage);
+    place(&stage, kind, PRECISION_FP16);
+    stage_forward(&stage);
     is_str(failed_table(&stage, VERIFY_OUTPUTS), NULL, "fp16 outputs agree");
-    backward(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), NULL, "fp16 weights agree");
     piece = find_piece(&stage, "cut", 0);
     if (device_download(stage.fixture.device, &half,
@@ -324,7 +261,7 @@ static void test_device(enum device_kind kind)
 {
     struct stage stage;
 
-    stage_open(&stage, kind, PRECISION_FP32);
+    place(&stage, kind, PRECISION_FP32);
     test_outputs(&stage);
     test_weights(&stage);
     stage_close(&stage);

@@ -5,67 +5,14 @@
  * only on the plan. */
 #include "base/hash.h"
 #include "device/device_ops.h"
-#include "exec/placement_load.h"
-#include "exec/placement_need.h"
-#include "exec/rank_work.h"
-#include "exec/verify_outputs.h"
-#include "exec/verify_weights.h"
-#include "exec_fixture.h"
+#include "stage.h"
 #include "tests/tap.h"
-
-struct stage {
-    struct fixture fixture;
-    struct placement placement;
-    struct exchange_set set;
-    struct exec_rank ranks[4];
-    struct verify verify;
-};
-
-static void place(struct stage *stage)
-{
-    struct fixture *fixture = &stage->fixture;
-    struct err err = {0};
-
-    plan_derive_kinds(&fixture->plan);
-    if (placement_init(&stage->placement, &fixture->plan, fixture->comm, 1, 3,
-                       &fixture->arena, &err) ||
-        placement_cut_turns(&stage->placement, 4ull << 30, &err) ||
-        placement_open(&stage->placement, &err) ||
-        placement_load(&stage->placement, 0, &err) ||
-        exchange_open(&stage->set, &stage->placement, &fixture->arena, &err) ||
-        step_forward(&stage->placement, &stage->set, &err))
-        fixture_bail(&err);
-    stage->verify.ranks = stage->ranks;
-}
-
-static void update(struct stage *stage)
-{
-    struct err err = {0};
-
-    if (step_gradients(&stage->set, &err) ||
-        step_update(&stage->placement, 0, &err))
-        fixture_bail(&err);
-}
-
-static void leave(struct stage *stage)
-{
-    exchange_close(&stage->set);
-    placement_release(&stage->placement);
-    fixture_release(&stage->fixture);
-}
 
 /* Compares outputs or weights, which must agree. Returns the number of values
  * compared. */
 static uint64_t n_compared(struct stage *stage, enum verify_what what)
 {
-    struct err err = {0};
-
-    stage->verify.found = (struct verify_findings){0};
-    memset(stage->ranks, 0, sizeof(stage->ranks));
-    if (what == VERIFY_OUTPUTS
-            ? verify_outputs(&stage->verify, &stage->set, &err)
-            : verify_weights(&stage->verify, &stage->placement, &err))
-        fixture_bail(&err);
+    stage_compare(stage, what);
     is_str(stage->verify.found.failure, "", "all agree");
     return stage->verify.found.tallies[what].n;
 }
@@ -88,7 +35,8 @@ static void test_chunks(uint64_t batch)
     add_whole(&stage.fixture, 0);
     add_table(&stage.fixture, "unread", 30, 20, 0)->num_outputs = 0;
     add_whole(&stage.fixture, 0);
-    place(&stage);
+    stage_open(&stage);
+    stage_forward(&stage);
     is_i64((int64_t)n_compared(&stage, VERIFY_OUTPUTS), (int64_t)(8240 * batch),
            "outputs of each sample");
     for (uint64_t first = 0; first < batch; first += CHUNK)
@@ -103,10 +51,11 @@ static void test_chunks(uint64_t batch)
         }
     ok(stage.ranks[0].hashes[VERIFY_OUTPUTS] == hash,
        "hashed chunk by chunk, %llu samples", (unsigned long long)batch);
-    update(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     ok(n_compared(&stage, VERIFY_WEIGHTS) <= 3 * 8200 + 30 * 20,
        "unused rows are not compared");
-    leave(&stage);
+    stage_close(&stage);
 }
 
 /* A device that counts the downloads. */
@@ -175,8 +124,10 @@ static void test_runs(enum optimizer optimizer)
     add_table(&stage.fixture, "sparse", 8000, 1024, 1)->optimizer = optimizer;
     stage.fixture.tables[0].zipf_alpha = 0;
     add_whole(&stage.fixture, 0);
-    place(&stage);
-    update(&stage);
+    stage_open(&stage);
+    stage_forward(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     n = list_touched(&stage.placement, 0, rows);
     device = stage.placement.device;
     real_ops = device->ops;
@@ -201,7 +152,7 @@ static void test_runs(enum optimizer optimizer)
     is_i64(n_transfers, far, "rows that lie near each other come together");
     ok(far < near && most_bytes <= 1025 * 4096, "at most 4 MiB and a row");
     device->ops = real_ops;
-    leave(&stage);
+    stage_close(&stage);
 }
 
 /* The longest possible run: all rows are touched. */
@@ -215,13 +166,15 @@ static void test_span(void)
         OPTIMIZER_SGD;
     stage.fixture.tables[0].zipf_alpha = 0;
     add_whole(&stage.fixture, 0);
-    place(&stage);
+    stage_open(&stage);
+    stage_forward(&stage);
     device = stage.placement.device;
     real_ops = device->ops;
     counting_ops = *real_ops;
     counting_ops.transfer = count_transfer;
     device->ops = &counting_ops;
-    update(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     n_transfers = 0;
     most_bytes = 0;
     is_i64((int64_t)n_compared(&stage, VERIFY_WEIGHTS), 2100 * 1024,
@@ -229,7 +182,7 @@ static void test_span(void)
     is_i64((int64_t)most_bytes, 1025 * 4096, "4 MiB and a row at a time");
     is_i64(n_transfers, 3, "1025, 1025 and 50 rows");
     device->ops = real_ops;
-    leave(&stage);
+    stage_close(&stage);
 }
 
 /* More touched rows than fit a window of 32 MiB. */
@@ -246,8 +199,10 @@ static void test_windows(void)
     stage.fixture.tables[0].zipf_alpha = 0;
     stage.fixture.tables[0].optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
     add_whole(&stage.fixture, 0);
-    place(&stage);
-    update(&stage);
+    stage_open(&stage);
+    stage_forward(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     n = list_touched(&stage.placement, 0, rows);
     ok(n > (32 << 20) / (3072 * 4 + 1) + 1, "%zu rows are two windows", n);
     is_i64((int64_t)n_compared(&stage, VERIFY_WEIGHTS), (int64_t)(3072 * n),
@@ -262,17 +217,7 @@ static void test_windows(void)
     hash = hash_bytes(&sum, sizeof(sum), 0);
     ok(stage.ranks[0].hashes[VERIFY_WEIGHTS] == hash,
        "hashes of rows and states are added up");
-    leave(&stage);
-}
-
-static void add_piece(struct fixture *fixture, uint32_t device,
-                      uint64_t row_begin, uint64_t row_end, uint32_t col_begin,
-                      uint32_t col_end)
-{
-    struct shard *shard = add_rows(fixture, device, row_begin, row_end);
-
-    shard->col_begin = col_begin;
-    shard->col_end = col_end;
+    stage_close(&stage);
 }
 
 /* Tiles in which some rows are cut into other columns than others. Each piece
@@ -293,9 +238,11 @@ static void test_wheel(enum optimizer optimizer, enum precision precision)
     add_piece(fixture, 2, 30, 90, 0, 4);
     add_piece(fixture, 0, 30, 60, 4, 8);
     add_piece(fixture, 1, 60, 90, 4, 12);
-    place(&stage);
+    stage_open(&stage);
+    stage_forward(&stage);
     is_i64((int64_t)n_compared(&stage, VERIFY_OUTPUTS), 400 * 12, "outputs");
-    update(&stage);
+    stage_gradients(&stage);
+    stage_update(&stage);
     n = list_touched(&stage.placement, 0, rows);
     is_i64((int64_t)n_compared(&stage, VERIFY_WEIGHTS), (int64_t)(12 * n),
            "every column of each touched row, once");
@@ -310,7 +257,7 @@ static void test_wheel(enum optimizer optimizer, enum precision precision)
     ok(!stage.ranks[0].hashes[VERIFY_WEIGHTS] &&
            stage.ranks[1].hashes[VERIFY_WEIGHTS],
        "only rank 1 has a hash");
-    leave(&stage);
+    stage_close(&stage);
 }
 
 int main(void)
