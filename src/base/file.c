@@ -41,12 +41,17 @@ static int read_all(struct buf *buf, int fd)
     return n < 0 ? errno : 0;
 }
 
+const char *file_source(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
 int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err)
 {
     const bool is_stdin = !strcmp(path, "-");
     const char *name =
-        is_stdin ? "standard input" : arena_printf(arena, "'%s'", path);
+        is_stdin ? file_source(path) : arena_printf(arena, "'%s'", path);
     struct buf buf = {0};
     int fd, reason;
 

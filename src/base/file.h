@@ -30,6 +30,10 @@
 int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err) MUST_CHECK;
 
+/* Returns the name of a file in messages: path, or "standard input" if it is
+ * "-". */
+const char *file_source(const char *path) NEVER_NULL;
+
 /* Returns 1 if path exists and can be read, else 0. */
 int file_exists(const char *path);
 

@@ -501,7 +501,7 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
 int planning_load(struct plan *plan, const char *path, const char *list,
                   struct cli *cli, struct err *err)
 {
-    const char *source = strcmp(path, "-") ? path : "standard input", *text;
+    const char *source = file_source(path), *text;
     const bool is_given = !list;
     size_t len;
 

@@ -133,6 +133,23 @@ void dense_print(const struct dense *dense, struct buf *out);
 /* Names of the models that dense_parse knows; NULL-terminated. */
 extern const char *const dense_model_names[];
 
+/* Returns the number of dense features of a sample; 0 without bottom layers. */
+static inline uint32_t dense_n_features(const struct dense *dense)
+{
+    return dense->bottom.n ? dense->bottom.width[0] : 0;
+}
+/* Returns the number of values that the bottom layers give for a sample; 0
+ * without bottom layers. */
+static inline uint32_t dense_bottom_width(const struct dense *dense)
+{
+    return dense->bottom.n ? dense->bottom.width[dense->bottom.n - 1] : 0;
+}
+/* Returns the number of outputs of the model for a sample. */
+static inline uint32_t dense_n_outputs(const struct dense *dense)
+{
+    return dense->top.width[dense->top.n - 1];
+}
+
 /* Returns the bytes of a value of this type: 4 or 2. */
 unsigned dense_type_bytes(enum dense_type type);
 /* Returns true for the types of mixed precision, fp16 and bf16. */

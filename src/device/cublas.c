@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cublas.h"
 
+#include "device/shared_library.h"
+
 #include <dlfcn.h>
-#include <string.h>
 
 /* Versions of cuBLAS whose interface fits, the newest first. */
 static const char *const libraries[] = {"libcublas.so.13", "libcublas.so.12",
                                         "libcublas.so.11"};
 #define N_LIBRARIES (sizeof libraries / sizeof *libraries)
 
-const char *const cublas_functions[] = {"cublasCreate_v2",
-                                        "cublasDestroy_v2",
-                                        "cublasSetStream_v2",
-                                        "cublasSetWorkspace_v2",
-                                        "cublasGemmStridedBatchedEx",
-                                        "cublasGetStatusString",
-                                        NULL};
-/* Offsets of the members of struct cublas that hold their addresses. */
-static const size_t offsets[] = {offsetof(struct cublas, create),
-                                 offsetof(struct cublas, destroy),
-                                 offsetof(struct cublas, set_stream),
-                                 offsetof(struct cublas, set_workspace),
-                                 offsetof(struct cublas, gemm_strided_batched),
-                                 offsetof(struct cublas, get_status_string)};
+static const struct shared_function functions[] = {
+    {"cublasCreate_v2", offsetof(struct cublas, create)},
+    {"cublasDestroy_v2", offsetof(struct cublas, destroy)},
+    {"cublasSetStream_v2", offsetof(struct cublas, set_stream)},
+    {"cublasSetWorkspace_v2", offsetof(struct cublas, set_workspace)},
+    {"cublasGemmStridedBatchedEx",
+     offsetof(struct cublas, gemm_strided_batched)},
+    {"cublasGetStatusString", offsetof(struct cublas, get_status_string)},
+    {0},
+};
 
 /* Loads a library. If `name` is NULL, tries all versions. If none can be
  * loaded, the error is about the newest. */
@@ -49,17 +46,11 @@ int cublas_load(struct cublas *cublas, const char *library, struct err *err)
     cublas->library = open_library(library, err);
     if (!cublas->library)
         return -1;
-    for (size_t i = 0; cublas_functions[i]; i++) {
-        void *address = dlsym(cublas->library, cublas_functions[i]);
-
-        if (!address) {
-            cublas_unload(cublas);
-            return err_set(err, ERR_DEVICE,
-                           "'%s' lacks '%s': it is not cuBLAS 11.4 or later",
-                           library ? library : "libcublas.so",
-                           cublas_functions[i]);
-        }
-        memcpy((char *)cublas + offsets[i], &address, sizeof address);
+    if (shared_library_find(cublas, cublas->library, functions,
+                            library ? library : "libcublas.so",
+                            "cuBLAS 11.4 or later", err)) {
+        cublas_unload(cublas);
+        return -1;
     }
     return 0;
 }

@@ -43,9 +43,6 @@ struct cublas {
     const char *(*get_status_string)(int status);
 };
 
-/* Names of the functions, in the order of the members; NULL-terminated. */
-extern const char *const cublas_functions[];
-
 /* Loads cuBLAS and finds its functions. library: NULL for the newest installed
  * version that fits; tests pass another one. Fails with ERR_DEVICE and the
  * loader's message if no library can be loaded or if it lacks a function. */

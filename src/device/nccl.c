@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/nccl.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include "device/shared_library.h"
 
-/* Names of the NCCL functions, and the offsets of the members of struct nccl
- * that hold their addresses. */
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+#include <dlfcn.h>
+
+static const struct shared_function functions[] = {
     {"ncclGetVersion", offsetof(struct nccl, get_version)},
     {"ncclGetUniqueId", offsetof(struct nccl, get_unique_id)},
     {"ncclCommInitRank", offsetof(struct nccl, comm_init_rank)},
@@ -21,6 +17,7 @@ static const struct {
     {"ncclRecv", offsetof(struct nccl, recv)},
     {"ncclGetErrorString", offsetof(struct nccl, get_error_string)},
     {"ncclGetLastError", offsetof(struct nccl, get_last_error)},
+    {0},
 };
 
 int nccl_load(struct nccl *nccl, const char *library, struct err *err)
@@ -32,16 +29,10 @@ int nccl_load(struct nccl *nccl, const char *library, struct err *err)
             err, ERR_DEVICE,
             "cannot load NCCL, which GPUs of several processes need: %s",
             dlerror());
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *address = dlsym(nccl->library, functions[i].name);
-
-        if (!address) {
-            nccl_unload(nccl);
-            return err_set(err, ERR_DEVICE,
-                           "'%s' lacks '%s': it is not NCCL 2.13 or later",
-                           library, functions[i].name);
-        }
-        memcpy((char *)nccl + functions[i].offset, &address, sizeof address);
+    if (shared_library_find(nccl, nccl->library, functions, library,
+                            "NCCL 2.13 or later", err)) {
+        nccl_unload(nccl);
+        return -1;
     }
     return 0;
 }

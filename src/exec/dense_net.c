@@ -12,16 +12,6 @@ static float *part(struct device_parts *parts, uint64_t n_rows, uint64_t n_cols)
     return device_part(parts, n_rows * n_cols * sizeof(float));
 }
 
-static uint32_t bottom_width(const struct dense *dense)
-{
-    return dense->bottom.n ? dense->bottom.width[dense->bottom.n - 1] : 0;
-}
-
-static uint32_t last_width(const struct dense *dense)
-{
-    return dense->top.width[dense->top.n - 1];
-}
-
 static unsigned n_states(enum optimizer optimizer)
 {
     return optimizer == OPTIMIZER_ADAM ? 2 : optimizer == OPTIMIZER_ADAGRAD;
@@ -63,7 +53,7 @@ static void lay_out_interaction(struct dense_net *net,
     const struct dense *dense = net->dense;
     const uint64_t n = net->n_samples, width = dense->width;
     const uint64_t n_values = dense->n_vectors * dense->dim;
-    uint64_t begin = bottom_width(dense), stride = width;
+    uint64_t begin = dense_bottom_width(dense), stride = width;
     float *d_pooled, *d_gradient;
 
     net->d_crossed = part(parts, (dense->n_cross + (uint64_t)1) * n, width);
@@ -133,10 +123,9 @@ static size_t lay_out(struct dense_net *net, char *d_block)
     struct device_parts parts = {d_block, 0};
 
     lay_out_parameters(net, &parts);
-    net->d_features =
-        part(&parts, n, dense->bottom.n ? dense->bottom.width[0] : 0);
-    net->d_labels = part(&parts, n, last_width(dense));
-    net->d_losses = part(&parts, n, last_width(dense));
+    net->d_features = part(&parts, n, dense_n_features(dense));
+    net->d_labels = part(&parts, n, dense_n_outputs(dense));
+    net->d_losses = part(&parts, n, dense_n_outputs(dense));
     net->d_ones = part(&parts, n, 1);
     lay_out_interaction(net, &parts);
     lay_out_layers(net, &parts);
@@ -280,7 +269,7 @@ static int dot_forward(struct dense_net *net, struct err *err)
         .kind = ELEMENTWISE_PAIRS,
         .n_rows = net->n_samples,
         .n_cols = n_pairs,
-        .out = {net->d_joined + bottom_width(dense), dense->width},
+        .out = {net->d_joined + dense_bottom_width(dense), dense->width},
         .a = {net->d_products, n_pairs},
         .size = n};
 
@@ -302,7 +291,7 @@ static int dot_backward(struct dense_net *net, struct err *err)
         .n_rows = net->n_samples,
         .n_cols = n_pairs,
         .out = {net->d_products, n_pairs},
-        .a = {net->d_joined_gradient + bottom_width(dense), dense->width},
+        .a = {net->d_joined_gradient + dense_bottom_width(dense), dense->width},
         .size = n};
     const struct gemm gemm = {.m = n,
                               .n = dim,
@@ -322,7 +311,7 @@ static int dot_backward(struct dense_net *net, struct err *err)
 static int pool(struct dense_net *net, bool is_gradient, struct err *err)
 {
     const struct dense *dense = net->dense;
-    const uint32_t begin = bottom_width(dense);
+    const uint32_t begin = dense_bottom_width(dense);
     struct device_matrix means = {net->d_joined + begin, dense->width};
     struct device_matrix gradient = {net->d_joined_gradient + begin,
                                      dense->width};
@@ -342,7 +331,7 @@ static int pool(struct dense_net *net, bool is_gradient, struct err *err)
 static int join(struct dense_net *net, struct err *err)
 {
     const struct dense *dense = net->dense;
-    const uint32_t n_bottom = bottom_width(dense);
+    const uint32_t n_bottom = dense_bottom_width(dense);
     const struct device_matrix bottom =
         matrix(dense->cross_begin ? net->layers[dense->cross_begin - 1].d_out
                                   : net->d_features,
@@ -368,7 +357,8 @@ static int join(struct dense_net *net, struct err *err)
 static int split(struct dense_net *net, struct err *err)
 {
     const struct dense *dense = net->dense;
-    const uint32_t n_bottom = dense->cross_begin ? bottom_width(dense) : 0;
+    const uint32_t n_bottom =
+        dense->cross_begin ? dense_bottom_width(dense) : 0;
     const struct device_matrix bottom = matrix(
         n_bottom ? net->layers[dense->cross_begin - 1].d_out_gradient : NULL,
         n_bottom);
@@ -449,7 +439,7 @@ static int cross_backward(struct dense_net *net, struct err *err)
 int dense_net_forward(struct dense_net *net, struct err *err)
 {
     const struct dense *dense = net->dense;
-    const uint32_t n_last = last_width(dense);
+    const uint32_t n_last = dense_n_outputs(dense);
 
     if (!net->n_samples)
         return 0;
@@ -469,7 +459,7 @@ int dense_net_forward(struct dense_net *net, struct err *err)
 static int loss_gradient(struct dense_net *net, uint64_t n_global,
                          struct err *err)
 {
-    const uint32_t n_last = last_width(net->dense);
+    const uint32_t n_last = dense_n_outputs(net->dense);
     const struct dense_layer *last = &net->layers[net->dense->n_products - 1];
     const struct elementwise job = {
         .kind = ELEMENTWISE_LOSS_GRADIENT,

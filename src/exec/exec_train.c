@@ -208,7 +208,7 @@ static int find_loss(struct train_state *run, unsigned step, struct err *err)
     const struct placement *placement = &run->placement;
     const struct rank_range here = placement->here;
     const struct dense *dense = run->options->dense;
-    const uint64_t n_last = dense->top.width[dense->top.n - 1];
+    const uint64_t n_last = dense_n_outputs(dense);
     double *all = mem_alloc(placement->n_ranks, sizeof(*all)), sum = 0;
     int rc = 0;
 

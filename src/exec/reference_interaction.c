@@ -61,7 +61,7 @@ static void multiply_pairs_back(const struct dense *dense, const double *bottom,
 void reference_interact(const struct dense *dense, const double *bottom,
                         const double *pooled, double *out)
 {
-    const uint64_t n_bottom = reference_bottom_width(dense);
+    const uint64_t n_bottom = dense_bottom_width(dense);
 
     if (n_bottom)
         memcpy(out, bottom, n_bottom * sizeof(double));
@@ -86,7 +86,7 @@ void reference_interact_back(const struct dense *dense, const double *bottom,
                              const double *pooled, const double *out_gradient,
                              double *bottom_gradient, double *pooled_gradient)
 {
-    const uint64_t n_bottom = reference_bottom_width(dense);
+    const uint64_t n_bottom = dense_bottom_width(dense);
 
     for (uint64_t i = 0; i < n_bottom; i++)
         bottom_gradient[i] = out_gradient[i];

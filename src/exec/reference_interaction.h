@@ -18,7 +18,7 @@
  *                consecutive pooled values. The last mean is over the values
  *                that are left.
  *
- * Shapes: bottom[reference_bottom_width], not read if there are no dense
+ * Shapes: bottom[dense_bottom_width], not read if there are no dense
  * features; pooled[dense->pooled]; out[dense->width].
  */
 void reference_interact(const struct dense *dense, const double *bottom,
@@ -28,12 +28,5 @@ void reference_interact(const struct dense *dense, const double *bottom,
 void reference_interact_back(const struct dense *dense, const double *bottom,
                              const double *pooled, const double *out_gradient,
                              double *bottom_gradient, double *pooled_gradient);
-
-/* Returns the number of values that the bottom layers give for a sample; 0 if
- * there are no dense features. */
-static inline uint64_t reference_bottom_width(const struct dense *dense)
-{
-    return dense->bottom.n ? dense->bottom.width[dense->bottom.n - 1] : 0;
-}
 
 #endif

@@ -226,7 +226,7 @@ static void join(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct net_pass *pass = ctx;
     const struct dense *dense = pass->dense;
-    uint64_t n_bottom = reference_bottom_width(dense);
+    uint64_t n_bottom = dense_bottom_width(dense);
 
     (void)thread;
     for (uint64_t s = begin; s < end; s++)
@@ -239,7 +239,7 @@ static void join_back(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct net_pass *pass = ctx;
     const struct dense *dense = pass->dense;
-    uint64_t n_bottom = reference_bottom_width(dense);
+    uint64_t n_bottom = dense_bottom_width(dense);
 
     (void)thread;
     for (uint64_t s = begin; s < end; s++)
@@ -301,8 +301,7 @@ static void cross_back(struct net_pass *pass, double *gradients)
 static double sum_losses(const struct net_pass *pass, double *logits,
                          double scale)
 {
-    const struct dense_widths *top = &pass->dense->top;
-    size_t n = pass->samples->n * top->width[top->n - 1];
+    size_t n = pass->samples->n * dense_n_outputs(pass->dense);
     double sum = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -331,7 +330,7 @@ double reference_net_train(struct reference_net *net,
         layers_back(&pass, dense->top_begin, dense->n_products,
                     pass.out[dense->n_products - 1]);
     cross_back(&pass, pass.joined_gradient);
-    pass.bottom_gradient = new_rows(&pass, reference_bottom_width(dense));
+    pass.bottom_gradient = new_rows(&pass, dense_bottom_width(dense));
     pool_run_range(net->pool, samples->n, SAMPLES_A_TASK, join_back, &pass);
     layers_back(&pass, 0, dense->cross_begin, pass.bottom_gradient);
     arena_release(&pass.arena);

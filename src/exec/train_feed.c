@@ -168,8 +168,8 @@ int feed_features(const struct feed *feed, unsigned batch, uint32_t rank,
 {
     const struct placement *placement = feed->placement;
     const struct dense *dense = feed->dense;
-    const uint32_t n_features = dense->bottom.n ? dense->bottom.width[0] : 0;
-    const uint32_t n_labels = dense->top.width[dense->top.n - 1];
+    const uint32_t n_features = dense_n_features(dense);
+    const uint32_t n_labels = dense_n_outputs(dense);
     const uint64_t first =
         (uint64_t)feed->inputs[batch].number * placement->batch +
         placement_sample(placement, rank);

@@ -104,16 +104,11 @@ void train_reference_close(struct train_reference *reference)
 
 /* --- gradients of a step --- */
 
-static uint64_t n_outputs_of(const struct dense *dense)
-{
-    return dense->top.width[dense->top.n - 1];
-}
-
 /* Returns the weight of one output's loss in the mean over the batch. */
 static double mean_scale(const struct train_reference *reference)
 {
     return 1 / ((double)reference->placement->batch *
-                (double)n_outputs_of(reference->dense));
+                (double)dense_n_outputs(reference->dense));
 }
 
 /* Trains on n samples of the drawn batch, from `first` on. Adds `scale` times
@@ -125,8 +120,8 @@ static double train_samples(struct train_reference *reference,
 {
     const struct placement *placement = reference->placement;
     const struct dense *dense = reference->dense;
-    uint32_t n_features = dense->bottom.n ? dense->bottom.width[0] : 0;
-    uint64_t n_outputs = n_outputs_of(dense);
+    uint32_t n_features = dense_n_features(dense);
+    uint64_t n_outputs = dense_n_outputs(dense);
     double *features = mem_alloc(n * n_features, sizeof(double));
     double *pooled = mem_alloc(n * (size_t)dense->pooled, sizeof(double));
     double *labels = mem_alloc(n * (size_t)n_outputs, sizeof(double));

@@ -229,7 +229,5 @@ int cluster_load(struct cluster *cluster, const char *path, struct arena *arena,
 
     if (file_read(&text, &len, path, arena, err))
         return -1;
-    return cluster_from_json(cluster, text, len,
-                             strcmp(path, "-") ? path : "standard input", arena,
-                             err);
+    return cluster_from_json(cluster, text, len, file_source(path), arena, err);
 }

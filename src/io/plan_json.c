@@ -489,7 +489,5 @@ int plan_load(struct plan *plan, const char *path, struct arena *arena,
 
     if (file_read(&text, &len, path, arena, err))
         return -1;
-    return plan_from_json(plan, text, len,
-                          strcmp(path, "-") ? path : "standard input", arena,
-                          err);
+    return plan_from_json(plan, text, len, file_source(path), arena, err);
 }

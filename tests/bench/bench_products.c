@@ -227,8 +227,7 @@ static double execute(const struct dense *dense, uint32_t n_samples, double *ms)
 {
     double ratios[N_ROUNDS], times[N_ROUNDS], before_ms;
     const size_t n_inputs = (size_t)n_samples * dense->bottom.width[0];
-    const size_t n_labels =
-        (size_t)n_samples * dense->top.width[dense->top.n - 1];
+    const size_t n_labels = (size_t)n_samples * dense_n_outputs(dense);
     struct dense_net net = {0};
     struct err err = {0};
 

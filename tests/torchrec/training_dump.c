@@ -152,8 +152,8 @@ static void add_samples(struct dump *dump, const struct placement *placement,
                         const struct dense *dense, unsigned number)
 {
     const uint64_t batch = placement->batch, first = number * batch;
-    const uint32_t n_features = dense->bottom.n ? dense->bottom.width[0] : 0;
-    const uint32_t n_labels = dense->top.width[dense->top.n - 1];
+    const uint32_t n_features = dense_n_features(dense);
+    const uint32_t n_labels = dense_n_outputs(dense);
     float *labels = add_row(&dump->labels, "<f4", batch * n_labels);
 
     if (n_features) {

@@ -60,9 +60,8 @@ static void model_open(struct model *model, const char *text, size_t n_samples,
                                &model->arena);
     model->pooled =
         draw_all(&rng, n_samples * model->dense->pooled, &model->arena);
-    model->labels = draw_all(
-        &rng, n_samples * model->dense->top.width[model->dense->top.n - 1],
-        &model->arena);
+    model->labels = draw_all(&rng, n_samples * dense_n_outputs(model->dense),
+                             &model->arena);
     model->samples = (struct reference_samples){
         .n = n_samples,
         .features = model->features,
