@@ -380,3 +380,18 @@ void text_column(struct buf *out, const char *text, unsigned width)
     }
     buf_printf(out, "%s%*s", text, (int)(width - n_chars), "");
 }
+
+const char *text_shell_word(const char *word, struct arena *arena)
+{
+    char *copy = ARENA_NEW(arena, char, 4 * strlen(word) + 3), *out = copy;
+
+    *out++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'')
+            out = (char *)memcpy(out, "'\\'", 3) + 3;
+        *out++ = *word;
+    }
+    out[0] = '\'';
+    out[1] = '\0';
+    return copy;
+}

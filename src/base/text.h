@@ -85,6 +85,9 @@ void text_csv(struct buf *out, const char *text);
 
 /* Returns s if it is printable, else a quoted copy in the arena. */
 const char *text_shown(const char *s, struct arena *arena);
+/* Quotes a word so that a shell reads it back unchanged. The result is in the
+ * arena. */
+const char *text_shell_word(const char *word, struct arena *arena);
 /* Returns a sentence in the arena. text_sentence writes it. */
 NEVER_NULL const char *text_say(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);

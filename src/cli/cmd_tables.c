@@ -240,22 +240,6 @@ static int read_names(const char **out, struct cli *cli, struct err *err)
                : 0;
 }
 
-/* Quotes a word so that a shell reads it back unchanged. */
-static const char *in_quotes(const char *word, struct arena *arena)
-{
-    char *copy = ARENA_NEW(arena, char, 4 * strlen(word) + 3), *out = copy;
-
-    *out++ = '\'';
-    for (; *word; word++) {
-        if (*word == '\'')
-            out = (char *)memcpy(out, "'\\'", 3) + 3;
-        *out++ = *word;
-    }
-    out[0] = '\'';
-    out[1] = '\0';
-    return copy;
-}
-
 /* Reads the tables from a file, or from the words of a DLRM command line. */
 static int read_source(struct table_list *list,
                        const struct tables_options *options, struct cli *cli,
@@ -267,7 +251,7 @@ static int read_source(struct table_list *list,
         return tables_load(list, cli->args[0], options, cli->arena, err);
     for (size_t i = 0; i < cli->n_args; i++)
         text = arena_printf(cli->arena, "%s%s ", text,
-                            in_quotes(cli->args[i], cli->arena));
+                            text_shell_word(cli->args[i], cli->arena));
     return tables_from_dlrm(list, text, strlen(text), "command line", options,
                             cli->arena, err);
 }

@@ -81,25 +81,42 @@ static bool read_whole(const char *text, uint64_t *out, struct arena *arena)
                : text_to_u64(text, out);
 }
 
+/* Moves a word behind a prefix that it may have. */
+static char *without(char *word, const char *prefix)
+{
+    const size_t len = strlen(prefix);
+
+    return strncmp(word, prefix, len) ? word : word + len;
+}
+
 /* Returns the enum value that has a name, ignoring case; -1 if the name is
  * unknown. FBGEMM puts "EmbOptimType." or "exact_" before the name of an
- * optimizer, and writes "row_wise" for "rowwise". */
+ * optimizer, and writes "row_wise" for "rowwise". PyTorch and TorchRec put
+ * "torch." or "DataType." before the name of a precision. */
 static int read_choice(const char *const *names, const char *text,
                        struct arena *arena)
 {
-    static const char prefix[] = "emboptimtype.", exact[] = "exact_";
+    static const struct {
+        const char *words;
+        enum precision precision;
+    } longer[] = {{"float32|float", PRECISION_FP32},
+                  {"float16|half", PRECISION_FP16},
+                  {"bfloat16", PRECISION_BF16}};
     char *word = arena_strdup(arena, text), *split;
 
     for (char *p = word; *p; p++)
         *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     if (names == optimizer_names) {
-        if (!strncmp(word, prefix, sizeof(prefix) - 1))
-            word += sizeof(prefix) - 1;
-        if (!strncmp(word, exact, sizeof(exact) - 1))
-            word += sizeof(exact) - 1;
+        word = without(without(word, "emboptimtype."), "exact_");
         split = strstr(word, "row_wise");
         if (split)
             memmove(split + 3, split + 4, strlen(split + 4) + 1);
+    }
+    if (names == precision_names) {
+        word = without(without(word, "torch."), "datatype.");
+        for (size_t i = 0; i < sizeof(longer) / sizeof(*longer); i++)
+            if (text_which(longer[i].words, word) >= 0)
+                return (int)longer[i].precision;
     }
     return text_choice(names, word);
 }
@@ -183,16 +200,22 @@ static int check_bins(const struct table_cells *cells, struct table *table,
     return 0;
 }
 
-/* True if a table lacks a required value: no cell and no option gives it. */
+/* True if a table lacks a required value: no cell and no option gives it. An
+ * import keeps an empty cell, but does not go without any lookups. */
 static bool is_missing(const struct table *table,
                        const struct table_cells *cells, size_t column)
 {
+    const struct tables_options *options = cells->options;
+
     if (is_given(cells, column))
         return false;
     if (column == COLUMN_ROWS)
         return true;
-    return !cells->options->keeps_unknown &&
-           (column == COLUMN_DIM ? !table->dim : isnan(table->pooling_factor));
+    if (column == COLUMN_DIM)
+        return !options->keeps_unknown && !table->dim;
+    return isnan(table->pooling_factor) &&
+           (!options->keeps_unknown ||
+            (options->columns && !cells->texts[column]));
 }
 
 int table_from_cells(struct table *table, const struct table_cells *cells,
@@ -200,10 +223,8 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
 {
     table_init(table);
     table->dim = cells->options->dim;
-    table->pooling_factor = cells->options->pooling > 0
-                                ? cells->options->pooling
-                            : !cells->texts[COLUMN_POOLING] ? 1
-                                                            : NAN;
+    table->pooling_factor =
+        cells->options->pooling > 0 ? cells->options->pooling : NAN;
     for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
         if (is_given(cells, c) &&
             !read_value((char *)table + table_columns[c].offset, cells, c))
@@ -214,13 +235,14 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
         return err_input(err, "the name is empty");
     for (size_t c = COLUMN_ROWS; c <= COLUMN_POOLING; c++)
         if (is_missing(table, cells, c))
-            return err_input(err, "%s is %s%s", cells->names[c],
-                             cells->texts[c] ? "empty" : "missing",
-                             c == COLUMN_DIM
-                                 ? "; option '--dim D' fills empty cells"
-                             : c == COLUMN_POOLING
-                                 ? "; option '--pooling P' fills empty cells"
-                                 : "");
+            return err_input(
+                err, "%s is %s%s",
+                cells->names[c] ? cells->names[c] : "pooling_factor",
+                cells->texts[c] ? "empty" : "missing",
+                c == COLUMN_DIM ? "; option '--dim D' fills empty cells"
+                : c == COLUMN_POOLING
+                    ? "; option '--pooling P' fills empty cells"
+                    : "");
     if (check_bins(cells, table, err))
         return -1;
     table->skew_assumed = !table->has_bins && !is_given(cells, COLUMN_ZIPF);
@@ -245,11 +267,4 @@ void tables_warn(const struct table_cells *cells, const char *where,
             options->warn_ctx,
             text_say(cells->arena, "%s: unknown %ss are ignored: %s", where,
                      what, tables_listed(names, n, MAX_LISTED, cells->arena)));
-    if (options->warn && !cells->names[COLUMN_POOLING] &&
-        !(options->pooling > 0))
-        options->warn(options->warn_ctx,
-                      text_say(cells->arena,
-                               "%s: no %s 'pooling_factor', so one lookup a "
-                               "sample is assumed for every table",
-                               where, what));
 }

@@ -20,6 +20,8 @@ enum {
     COLUMN_DEVICE,
     COLUMN_OUTPUTS,
     COLUMN_OUTPUT,
+    COLUMN_PRECISION,
+    COLUMN_OPTIMIZER = 11,
     COLUMN_BIN_0 = 18
 };
 #define N_TABLE_COLUMNS (COLUMN_BIN_0 + REUSE_BINS)
@@ -46,8 +48,8 @@ size_t table_column(const char *name);
 int table_from_cells(struct table *table, const struct table_cells *cells,
                      struct err *err) MUST_CHECK;
 
-/* Warns of unknown columns or members, and of a list without any pooling
- * factors. `what` is the word for the message, "column" or "member". */
+/* Warns of unknown columns or members. `what` is the word for the message,
+ * "column" or "member". */
 void tables_warn(const struct table_cells *cells, const char *where,
                  const char *what);
 

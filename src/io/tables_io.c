@@ -9,6 +9,7 @@
 #include "io/tables_columns.h"
 #include "io/tables_csv.h"
 #include "io/tables_dlrm.h"
+#include "io/tables_header.h"
 #include "io/tables_json.h"
 #include "io/tables_tbe.h"
 
@@ -29,13 +30,15 @@ static bool is_json(const char *text)
 /* --- recognition of the format --- */
 
 /* True if a field of a header names a column. The field may be the name of a
- * column, or the name that the options give for a column. */
+ * column, the name that the options give for a column, or a name that an import
+ * takes for a column. */
 static bool is_column(const char *field, const struct tables_options *options)
 {
     const char *asked = options->columns ? options->columns : "", *pos = asked;
     const size_t len = strlen(field);
 
-    if (table_column(field) < N_TABLE_COLUMNS)
+    if (table_column(field) < N_TABLE_COLUMNS ||
+        (options->columns && tables_header_guess(field) < N_TABLE_COLUMNS))
         return true;
     for (; len && (pos = strstr(pos, field)); pos += len)
         if (pos > asked && pos[-1] == '=' && (!pos[len] || pos[len] == ','))

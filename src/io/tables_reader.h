@@ -28,8 +28,8 @@ struct tables_options {
      * 1 */
     uint32_t n_devices;
     /* Callback for warnings; may be NULL. It gets a message about unknown
-     * columns, which are ignored, and a message about a list without any
-     * pooling factors. */
+     * columns, which are ignored, and a message about the columns that an
+     * import guessed. */
     void (*warn)(void *ctx, const char *sentence);
     void *warn_ctx;
     /* For an import: "COLUMN=NAME,...", the names that the columns have in a

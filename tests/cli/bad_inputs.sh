@@ -43,7 +43,7 @@ lines()
     label=$1
     shift
     cat >list.csv
-    bad "$label" plan list.csv --gpus 2 -o out "$@"
+    bad "$label" plan list.csv --gpus 2 --pooling 1 -o out "$@"
 }
 
 echo "== command line"
@@ -182,24 +182,24 @@ import()
 
 bad import-nothing tables import
 bad import-missing tables import none.csv -o out
-printf 'table_name,num_rows,dim\na,1,4\n' >foreign.csv
+printf 'my_name,total,dim\na,1,4\n' >foreign.csv
 import csv-no-name <foreign.csv
 import csv-no-rows --columns name=table_name <foreign.csv
 import csv-no-dim <<'EOF'
-name,rows,width
+name,rows,wide
 a,1,4
 EOF
-import csv-mistyped --columns name=table_name,rows=num_row <foreign.csv
+import csv-mistyped --columns name=my_name,rows=totals <foreign.csv
 import csv-no-such-column --columns title=table_name <foreign.csv
 import csv-no-pair --columns table_name <foreign.csv
 import csv-twice --columns rows=a,hash_size=b <foreign.csv
 import csv-empty </dev/null
-import csv-bad-cell --columns name=table_name,rows=num_rows <<'EOF'
+import csv-bad-cell --pooling 1 <<'EOF'
 table_name,num_rows,dim
 a,1,4
 b,1.5,4
 EOF
-import csv-a-name-twice --columns name=table_name,rows=num_rows <<'EOF'
+import csv-a-name-twice --pooling 1 <<'EOF'
 table_name,num_rows,dim
 a,1,4
 a,2,4
@@ -240,7 +240,10 @@ printf 'name;rows;dim\na;3;4\n' | import semicolons
 printf 'name\trows\tdim\na\t3\t4\n' | import tabs
 printf '\223NUMPY\1\0' | import an-array
 printf 'x: 1\ny: 2\n' | lines no-format-planned
-printf 'name,rows,dim,pooling_factor\na,3,4,\n' | lines no-pooling
+printf 'name,rows,dim,pooling_factor\na,3,4,\n' >list.csv
+bad no-pooling plan list.csv --gpus 2 -o out
+printf 'name,rows,dim\na,3,4\n' >list.csv
+bad no-pooling-column plan list.csv --gpus 2 -o out
 # tbe NAME MEMBERS: imports a report of FBGEMM with these JSON members.
 tbe()
 {
@@ -295,7 +298,7 @@ echo '{"hosts": [{"gpus": 2}]}' | cluster cluster-and-memory --memory 80GiB
 echo '{"gpu": "h100", "hosts": [{"gpus": 2}]}' | cluster cluster-and-gpu --gpu a100
 
 echo "== plans"
-printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
+printf 'name,rows,dim,hotness\na,10,8,1\nb,20,8,1\n' >list.csv
 "$NEUROSHARD" plan list.csv --gpus 2 --search reference -o good.json >/dev/null 2>&1 ||
     echo "# no good plan"
 sed -i '/^  "build": /d' good.json # its length differs from build to build
@@ -453,7 +456,7 @@ bad run-odd-width run odd.json
 bad run-scale-zero run good.json --scale-rows 0
 bad run-scale-above-one run good.json --scale-rows 2
 bad run-few-iterations run good.json --iterations 0
-printf 'name,rows,dim,optimizer\na,10,4,sgd\nb,10,8,adam\n' >two.csv
+printf 'name,rows,dim,hotness,optimizer\na,10,4,1,sgd\nb,10,8,1,adam\n' >two.csv
 "$NEUROSHARD" plan two.csv --gpus 1 --effort 0 -o two.json >/dev/null 2>&1
 bad emit-dlrm-two-rules emit two.json --format dlrm -o out
 bad run-no-plan run none.json

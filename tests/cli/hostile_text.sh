@@ -93,14 +93,14 @@ for row in "\"$raw\",10,4,1,,," "a,\"$raw\",4,1,,," "a,10,\"$raw\",1,,," \
     { head -n 1 list.csv && printf '%s\n' "$row"; } >bad.csv
     try row plan bad.csv --gpus 2 --search grid -o out
 done
-printf 'name,rows,dim,"%s"\na,10,4,1\n' "$raw" >bad.csv
+printf 'name,rows,dim,hotness,"%s"\na,10,4,1,1\n' "$raw" >bad.csv
 try "name of a column" tables bad.csv
 printf '{"%s": {"num_embeddings": 10, "embedding_dim": 4}}' "$json" |
     sed 's/\\\\/\\/g' >bad.json
 try "name of a table" tables bad.json --json
 printf '{"a": {"num_embeddings": 10, "embedding_dim": 4, "%s": 1}}' "$json" |
     sed 's/\\\\/\\/g' >bad.json
-try "name of a member" tables bad.json
+try "name of a member" tables bad.json --pooling 1
 printf '{"a": {"num_embeddings": "%s", "embedding_dim": 4}}' "$json" |
     sed 's/\\\\/\\/g' >bad.json
 try "text for a number" tables bad.json

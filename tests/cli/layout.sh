@@ -36,7 +36,7 @@ for kind in table column row replicate; do
         "$(grep -c row_overhead_bytes plan.json)"
 done
 for bytes in -1 1000001 nan x; do
-    printf 'name,num_embeddings,dim,row_overhead_bytes\na,1000,64,%s\n' $bytes >list.csv
+    printf 'name,num_embeddings,dim,pooling_factor,row_overhead_bytes\na,1000,64,1,%s\n' $bytes >list.csv
     "$ns" plan list.csv --gpus 2 2>&1 || echo "exit $?"
 done
 "$ns" plan list.csv --gpus 2 -o p.json >/dev/null 2>&1

@@ -23,7 +23,7 @@ refused()
     [ ! -s stdout ] || echo "# printed"
 }
 
-printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
+printf 'name,rows,dim,hotness\na,10,8,1\nb,20,8,1\n' >list.csv
 cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" model.nsm
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
 "$NEUROSHARD" plan --details list.csv --gpus 2 --search reference --batch 4096 \

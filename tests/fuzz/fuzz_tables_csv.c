@@ -24,11 +24,13 @@ static void must_be_written(const struct table_list *list, struct arena *arena)
     buf_release(&second);
 }
 
-/* Reads the list without --dim, with --dim, and then as an import does. */
+/* Reads the list without --dim and --pooling, with both, and then as an import
+ * does. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (uint32_t dim = 0; dim <= 64; dim += 64) {
         struct tables_options options = {.dim = dim,
+                                         .pooling = dim / 64,
                                          .warn = must_be_sentence,
                                          .columns = dim ? "name=id" : NULL};
         struct table_list list = {0};

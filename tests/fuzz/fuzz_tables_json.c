@@ -4,11 +4,12 @@
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 
-/* Reads the list without --dim and with --dim. */
+/* Reads the list without --dim and --pooling, and with both. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (uint32_t dim = 0; dim <= 64; dim += 64) {
-        struct tables_options options = {.dim = dim, .warn = must_be_sentence};
+        struct tables_options options = {
+            .dim = dim, .pooling = dim / 64, .warn = must_be_sentence};
         struct table_list list = {0};
         struct arena arena = {0};
         struct err err = {0};

@@ -141,9 +141,10 @@ def check_tables():
         "mean the same",
         "rows and num_embeddings",
     )
-    plan = neuroshard.plan([{"name": "c", "rows": 7, "dim": 8, "x": 1}], 1)
+    more = {"name": "c", "rows": 7, "dim": 8, "x": 1}
+    plan = neuroshard.plan([more], 1, pooling=1)
     ok(
-        len(plan.warnings) == 2 and "'x'" in plan.warnings[0],
+        len(plan.warnings) == 1 and "'x'" in plan.warnings[0],
         "warnings of the program are kept",
         f"{plan.warnings}",
     )
@@ -268,7 +269,7 @@ def check_refusals():
 def check_sentences():
     """Errors and warnings name a table or an option that the caller knows, not
     a line of standard input or a temporary file."""
-    good, bad = Table("good, one", 10, 4), Table("bad", 10, 10**7)
+    good, bad = Table("good, one", 10, 4, 1), Table("bad", 10, 10**7, 1)
     hosts = {"hosts": [{"gpus": 4, "memory": ["1GiB", "2GiB"]}]}
     for call, start in (
         (lambda: neuroshard.plan([good, bad], 1), "table 'bad': dim "),
@@ -283,6 +284,10 @@ def check_sentences():
             "cluster: hosts[0].memory has 2 entries, but the host has 4 gpus",
         ),
         (lambda: neuroshard.plan([good], 1, from_={"a": 1}), "from_: "),
+        (
+            lambda: neuroshard.plan([{"name": "a", "rows": 9, "dim": 4}], 1),
+            "the tables: the header has no column 'pooling_factor'",
+        ),
     ):
         try:
             call()
@@ -296,9 +301,10 @@ def check_sentences():
             f"an error begins with {start!r}",
             text,
         )
-    plan = neuroshard.plan([{"name": "a", "rows": 9, "dim": 4}], 1, **QUICK)
+    more = {"name": "a", "rows": 9, "dim": 4, "hotness": 1, "owner": "ads"}
+    plan = neuroshard.plan([more], 1, **QUICK)
     ok(
-        plan.warnings[0].startswith("the tables: no column 'pooling_factor'"),
+        plan.warnings[0].startswith("the tables: unknown columns are ignored"),
         "a warning, too",
         f"{plan.warnings}",
     )

@@ -26,10 +26,13 @@ static void collect(void *ctx, const char *sentence)
     buf_printf(ctx, "%s\n", sentence);
 }
 
+/* pooling factor for tables without one; 0: such tables are refused */
+static double pooling = 1;
+
 static int read_bytes(const char *text, size_t len, uint32_t dim)
 {
     struct tables_options options = {
-        .dim = dim, .warn = collect, .warn_ctx = &warnings};
+        .dim = dim, .pooling = pooling, .warn = collect, .warn_ctx = &warnings};
 
     arena_release(&arena);
     buf_release(&warnings);
@@ -105,9 +108,6 @@ static void test_refused(void)
          "1048576"},
         {"dim empty", "name,rows,dim\na,1,\n",
          "t.csv:2: dim is empty; option '--dim D' fills empty cells"},
-        {"pooling empty", "name,rows,dim,pooling_factor\na,1,4,\n",
-         "t.csv:2: pooling_factor is empty; option '--pooling P' fills empty "
-         "cells"},
         {"pooling nan", "name,rows,dim,hotness\na,1,4,nan\n",
          "t.csv:2: hotness 'nan' is not a number from 0 to 1000000"},
         {"pooling inf", "name,rows,dim,pooling_factor\na,1,4,inf\n",
@@ -246,10 +246,20 @@ static void test_defaults(void)
     plain.name = table(0)->name;
     plain.dim = 16;
     ok(!memcmp(&plain, table(0), sizeof(plain)), "so do absent columns");
-    is_str(warnings.data,
-           "t.csv:1: no column 'pooling_factor', so one lookup a sample is "
-           "assumed for every table\n",
-           "an assumed pooling factor causes a warning");
+    pooling = 0;
+    is_i64(read_text("name,rows\na,7\n", 16), -1, "lookups are needed");
+    is_str(err.msg,
+           "t.csv:1: the header has no column 'pooling_factor' (nor 'hotness' "
+           "nor 'multi_hot'), and no option '--pooling P' sets the lookups per "
+           "sample",
+           "an option can give them");
+    is_i64(read_text("name,rows,dim,pooling_factor\na,1,4,\n", 0), -1,
+           "in each table");
+    is_str(err.msg,
+           "t.csv:2: pooling_factor is empty; option '--pooling P' fills empty "
+           "cells",
+           "an option fills empty cells");
+    pooling = 1;
 
     is_i64(read_text("name,rows,dim,optimizer,precision\n"
                      "a,1141730.0,16.00,EXACT_row_wise_adagrad,FP16\n"
@@ -416,8 +426,10 @@ static void test_written(void)
 /* Imports a list from another program; `columns` gives its column names. */
 static int import_text(const char *text, const char *columns)
 {
-    const struct tables_options options = {
-        .warn = collect, .warn_ctx = &warnings, .columns = columns};
+    const struct tables_options options = {.pooling = 1,
+                                           .warn = collect,
+                                           .warn_ctx = &warnings,
+                                           .columns = columns};
 
     arena_release(&arena);
     buf_release(&warnings);
@@ -431,18 +443,18 @@ static void test_asked_columns(void)
     static const struct {
         const char *name, *text, *columns, *want;
     } cases[] = {
-        {"a name that ends so", "table_name,rows,dim\n", "",
-         "t.csv:1: the header has no column 'name'; its columns are "
-         "'table_name', 'rows', 'dim'; did you mean '--columns "
-         "name=table_name'"},
-        {"a name that begins so", "name,num_rows,dim\n", "",
-         "t.csv:1: the header has no column 'num_embeddings' (nor 'rows' nor "
-         "'hash_size'); its columns are 'name', 'num_rows', 'dim'; did you "
-         "mean '--columns num_embeddings=num_rows'"},
-        {"nothing like it", "name,rows,width\n", "",
-         "t.csv:1: the header has no column 'dim' (nor 'embedding_dim'), and "
-         "no option '--dim D' sets the width; its columns are 'name', 'rows', "
-         "'width'; name another one with '--columns dim=NAME'"},
+        {"a name that ends so", "my_name,rows,dim\n", "",
+         "t.csv:1: the header has no column for name; its columns are "
+         "'my_name', 'rows', 'dim'; add --columns 'name=my_name'"},
+        {"a name that begins so", "name,number,dim\n", "",
+         "t.csv:1: the header has no column for num_embeddings; its columns "
+         "are 'name', 'number', 'dim'; add --columns 'num_embeddings=number'"},
+        {"nothing like it", "name,rows,wide\n", "",
+         "t.csv:1: the header has no column for dim; its columns are 'name', "
+         "'rows', 'wide'; add --columns 'dim=NAME'"},
+        {"two of one meaning", "name,vocab,cardinality,dim\n", "",
+         "t.csv:1: the header's columns 'vocab' and 'cardinality' mean the "
+         "same; choose one with '--columns num_embeddings=NAME'"},
         {"a mistyped one", "name,rows,width\n", "dim=widht",
          "t.csv:1: the header has no column 'widht', which '--columns' asks "
          "for; its columns are 'name', 'rows', 'width'; did you mean "
@@ -571,7 +583,7 @@ static void test_pins(void)
     for (uint32_t n = 1; n < 5; n++)
         for (uint32_t device = 0; device < 6; device++) {
             struct tables_options options = {
-                .n_devices = n, .warn = collect, .warn_ctx = &warnings};
+                .n_devices = n, .pooling = 1, .warn = collect};
             char text[64];
             int len = snprintf(text, sizeof text,
                                "name,rows,dim,device\na,1,4,%u\n", device);

@@ -20,10 +20,13 @@ static void collect(void *ctx, const char *sentence)
     buf_printf(ctx, "%s\n", sentence);
 }
 
+/* pooling factor for tables without one; 0: such tables are refused */
+static double pooling = 1;
+
 static int read_text(const char *text, uint32_t dim)
 {
     struct tables_options options = {
-        .dim = dim, .warn = collect, .warn_ctx = &warnings};
+        .dim = dim, .pooling = pooling, .warn = collect, .warn_ctx = &warnings};
 
     arena_release(&arena);
     buf_release(&warnings);
@@ -212,11 +215,15 @@ static void test_warnings(void)
            0, "no pooling factors, unknown members, --dim");
     is_i64(list.tables[1].dim, 8, "--dim fills");
     is_near(list.tables[1].pooling_factor, 1, 0, "one look-up a sample");
-    is_str(warnings.data,
-           "t.json: unknown members are ignored: 'mean', 'x'\n"
-           "t.json: no member 'pooling_factor', so one lookup a sample is "
-           "assumed for every table\n",
-           "both are told, each once");
+    is_str(warnings.data, "t.json: unknown members are ignored: 'mean', 'x'\n",
+           "they are told once");
+    pooling = 0;
+    is_i64(read_text("{\"a\": [3, 8]}", 0), -1, "no pooling factors");
+    is_str(err.msg,
+           "t.json:1: table 'a': pooling_factor is missing; option '--pooling "
+           "P' fills empty cells",
+           "are refused");
+    pooling = 1;
 }
 
 static void test_long_list(void)
@@ -247,7 +254,7 @@ static void test_load(void)
                               ": 10}}"},
         {"CSV", "name,rows\na,10\n"},
     };
-    struct tables_options options = {.dim = 4};
+    struct tables_options options = {.dim = 4, .pooling = 1};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char path[] = "/tmp/t_tables_XXXXXX";
@@ -309,8 +316,6 @@ static void test_forms(void)
     ok(!read_text("{\"C1\": [1460, 16], \"C2\": [3.0, 8]}", 0) &&
            list.tables[0].dim == 16 && list.tables[1].num_embeddings == 3,
        "rows and dim by name %s", err.msg);
-    ok(warnings.data && strstr(warnings.data, "one lookup a sample"),
-       "with a warning that look-ups are not said");
 }
 
 int main(void)
