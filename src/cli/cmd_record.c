@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/recorded_memory.h"
 #include "cli/training.h"
 #include "costmodel/formulas/comm_curves.h"
 #include "costmodel/learning/comm_fit.h"
@@ -39,6 +40,8 @@ static const struct option_spec own_options[] = {
      "times of each phase by step and rank; more files follow the plan"},
     {"warm-up", 0, OPTION_U64, "N", "3", 0, 1e6, NULL,
      "steps at the beginning that are left out"},
+    {"memory", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "peak memory by rank, or a log with PyTorch's out-of-memory messages"},
     {"insist", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "store times even if they hardly fit the named device"},
     {"nccl-tests", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
@@ -54,7 +57,8 @@ struct record_request {
     struct plan plan;
     struct times times;
     struct job_times job;
-    uint64_t hash; /* hash of all --times files */
+    struct job_memory memory; /* n is 0 without --memory */
+    uint64_t hash;            /* hash of all --times files */
     uint32_t n_samples, n_added, n_exchanges;
 };
 
@@ -224,12 +228,10 @@ static int record_exchanges(struct record_request *record, struct err *err)
 
 /* --- jobs --- */
 
-static int read_job(struct record_request *record, struct err *err)
+static int read_times(struct record_request *record, struct err *err)
 {
     struct cli *cli = record->training.cli;
 
-    if (plan_load(&record->plan, cli->args[0], cli->arena, err))
-        return -1;
     record->times.n_ranks = record->plan.problem.cluster.n_devices;
     for (size_t i = 0; i < cli->n_args; i++) {
         const char *path = i ? cli->args[i] : cli_string(cli, "times"), *text;
@@ -369,21 +371,6 @@ static const struct figure cause_columns[] = {
     {0},
 };
 
-/* Names the ranks that are slow on all of their tables. Their cause is not the
- * plan. */
-static void print_stragglers(const struct job_times *job)
-{
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        const double factor = job->phases[2 * (size_t)r].straggles;
-
-        if (factor > 1)
-            cli_printf("rank %u is %.2fx slower than the others in all of its "
-                       "work: its machine is slow, not the plan; check its "
-                       "clocks, temperature and other processes\n",
-                       r, factor);
-    }
-}
-
 static void report_job(const struct record_request *record)
 {
     const struct job_times *job = &record->job;
@@ -392,6 +379,7 @@ static void report_job(const struct record_request *record)
         ARENA_NEW(cli->arena, struct job_phase, job->n_phases);
     struct job_cause causes[JOB_CAUSES];
     const size_t n_causes = job_causes(causes, job, cli->arena);
+    const char *verdict = job_verdict(job, causes, n_causes, cli->arena);
     json_t *root = head_to_json(record);
     struct buf *out = cli_text();
     size_t n = 0;
@@ -400,11 +388,16 @@ static void report_job(const struct record_request *record)
         if (!isnan(job->phases[i].time.median_ms))
             known[n++] = job->phases[i];
     json_object_update_new(
-        root, json_pack("{s:I, s:i, s:i, s:o, s:o}", "steps",
+        root, json_pack("{s:I, s:i, s:i, s:o, s:o, s:s?}", "steps",
                         (json_int_t)job->n_steps, "samples", record->n_samples,
                         "stored", record->n_added, "phases",
                         FIGURES_LIST(columns, known, n), "causes",
-                        FIGURES_LIST(cause_columns, causes, n_causes)));
+                        FIGURES_LIST(cause_columns, causes, n_causes),
+                        "verdict", verdict));
+    if (record->memory.n)
+        json_object_set_new(
+            root, "memory",
+            recorded_memory_to_json(&record->memory, cli->arena));
     cli_print_json(root);
     print_head(record);
     cli_printf("job             %u ranks, %zu steps after warm-up\n"
@@ -412,8 +405,11 @@ static void report_job(const struct record_request *record)
                job->n_ranks, job->n_steps, record->n_samples, record->n_added,
                record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
     FIGURES_TABLE(columns, known, n, out);
-    print_stragglers(job);
+    if (verdict)
+        buf_printf(out, "%s\n", verdict);
     FIGURES_TABLE(cause_columns, causes, n_causes, out);
+    if (record->memory.n)
+        recorded_memory_print(&record->memory, cli->arena, out);
 }
 
 /* Returns item n of a text such as "fbgemm:NVIDIA H200, sm_90, fp32", from 0;
@@ -432,7 +428,7 @@ static int record_job(struct record_request *record, struct err *err)
     struct arena *arena = record->training.cli->arena;
     const char *device;
 
-    if (read_job(record, err))
+    if (read_times(record, err))
         return -1;
     /* A CPU's samples are also of a number of threads, which only the database
      * shows. */
@@ -449,23 +445,75 @@ static int record_job(struct record_request *record, struct err *err)
     return 0;
 }
 
+/* Compares the memory of a job with its plan. Stores nothing. */
+static int record_memory(struct record_request *record)
+{
+    struct cli *cli = record->training.cli;
+
+    cli_print_json(
+        json_pack("{s:o}", "memory",
+                  recorded_memory_to_json(&record->memory, cli->arena)));
+    recorded_memory_print(&record->memory, cli->arena, cli_text());
+    return 0;
+}
+
+/* Reads the plan and --memory, and records --times if they are given. */
+static int record_plan(struct record_request *record, struct err *err)
+{
+    struct cli *cli = record->training.cli;
+
+    if (plan_load(&record->plan, cli->args[0], cli->arena, err) ||
+        (cli_given(cli, "memory") &&
+         recorded_memory_read(&record->memory, &record->plan, cli, err)))
+        return -1;
+    return cli_given(cli, "times") ? record_job(record, err)
+                                   : record_memory(record);
+}
+
+/* Refuses options that have no effect on what is recorded, and requires a
+ * database if something is stored. */
+static int check_options(const struct cli *cli, struct err *err)
+{
+    const bool is_job = cli_given(cli, "times");
+    const bool is_stored = is_job || cli_given(cli, "nccl-tests");
+    const struct {
+        const char *option, *needs;
+        bool has_effect;
+    } uses[] = {
+        {"hosts", "nccl-tests", is_stored && !is_job},
+        {"warm-up", "times", is_job},
+        {"insist", "times", is_job},
+        {"db", "times", is_stored},
+        {"device", "times", is_stored},
+    };
+
+    for (size_t i = 0; i < sizeof(uses) / sizeof(*uses); i++)
+        if (cli_given(cli, uses[i].option) && !uses[i].has_effect)
+            return err_usage(err, "option '--%s' needs '--%s'", uses[i].option,
+                             uses[i].needs);
+    if (!is_stored || cli_given(cli, "db"))
+        return 0;
+    return err_usage(err, "option '--db' is needed: cost database to add the "
+                          "measurements to; created if missing");
+}
+
 static int run_record(struct cli *cli, struct err *err)
 {
     struct record_request record = {.training = {.cli = cli}};
-    const bool is_job = cli_given(cli, "times") && cli->n_args;
-    const char *others[] = {is_job ? "hosts" : "warm-up",
-                            is_job ? NULL : "insist"};
+    const bool is_times = cli_given(cli, "times");
+    const bool is_of_plan = is_times || cli_given(cli, "memory");
     int rc;
 
-    if (is_job == cli_given(cli, "nccl-tests") ||
-        (cli->n_args > 0) != cli_given(cli, "times"))
-        return err_usage(err,
-                         "give a PLAN and '--times', or '--nccl-tests' alone");
-    for (size_t i = 0; i < 2 && others[i]; i++)
-        if (cli_given(cli, others[i]))
-            return err_usage(err, "option '--%s' needs '--%s'", others[i],
-                             is_job ? "nccl-tests" : "times");
-    rc = is_job ? record_job(&record, err) : record_exchanges(&record, err);
+    if (is_of_plan == cli_given(cli, "nccl-tests") ||
+        (cli->n_args > 0) != is_of_plan)
+        return err_usage(err, "give a PLAN and '--times' or '--memory', or "
+                              "'--nccl-tests' alone");
+    if (!is_times && cli->n_args > 1)
+        return err_usage(err, "more files follow the plan only with '--times'");
+    if (check_options(cli, err))
+        return -1;
+    rc =
+        is_of_plan ? record_plan(&record, err) : record_exchanges(&record, err);
     store_close(record.training.store);
     times_release(&record.times);
     return rc;
@@ -473,11 +521,10 @@ static int run_record(struct cli *cli, struct err *err)
 
 const struct command command_record = {
     .name = "record",
-    .synopsis = "PLAN [TIMES...] --times FILE --db FILE | --nccl-tests FILE "
-                "--db FILE",
+    .synopsis = "PLAN [TIMES...] --times FILE --db FILE | PLAN --memory FILE | "
+                "--nccl-tests FILE --db FILE",
     .summary = "add measurements from elsewhere to a cost database",
     .options = {own_options, device_options},
-    .needs = {"db"},
     .n_args = {0, 1 + MAX_FILES},
     .run = run_record,
 };

@@ -376,3 +376,72 @@ size_t job_causes(struct job_cause causes[JOB_CAUSES],
     }
     return n;
 }
+
+/* Returns the rank that straggles most; n_ranks if none does. */
+static uint32_t worst_straggler(const struct job_times *job)
+{
+    uint32_t worst = job->n_ranks;
+    double most = 1;
+
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const double factor = job->phases[2 * (size_t)r].straggles;
+
+        if (factor > most) {
+            most = factor;
+            worst = r;
+        }
+    }
+    return worst;
+}
+
+/* Returns the cause that explains most, without the factors of all ranks, which
+ * always explain much. NULL if there is none. */
+static const struct job_cause *main_cause(const struct job_cause *causes,
+                                          size_t n_causes)
+{
+    const struct job_cause *best = NULL;
+
+    for (size_t i = 0; i < n_causes; i++)
+        if (i != 1 && !isnan(causes[i].explained_frac) &&
+            (!best || causes[i].explained_frac > best->explained_frac))
+            best = &causes[i];
+    return best;
+}
+
+const char *job_verdict(const struct job_times *job,
+                        const struct job_cause *causes, size_t n_causes,
+                        struct arena *arena)
+{
+    const uint32_t slow = worst_straggler(job);
+    const struct job_cause *cause = main_cause(causes, n_causes);
+    double *ms = ARENA_NEW(arena, double, job->n_phases);
+    const double differs_ms = left_ms(job, 0, 0, ms);
+    double predicted_ms = 0;
+
+    for (size_t i = 0; i < job->n_phases; i++)
+        predicted_ms += isnan(ms[i]) ? 0 : job->phases[i].predicted_ms;
+    if (!(predicted_ms > 0))
+        return NULL;
+    if (slow < job->n_ranks)
+        return arena_printf(arena,
+                            "rank %" PRIu32
+                            " is %.2fx slower than the others in all of its "
+                            "work: its machine is slow, not the plan; check "
+                            "its clocks, temperature and other processes",
+                            slow, job->phases[2 * (size_t)slow].straggles);
+    if (differs_ms < JOB_AS_PREDICTED * predicted_ms)
+        return arena_printf(arena,
+                            "the times are as predicted: they differ by "
+                            "%.1f %%",
+                            100 * differs_ms / predicted_ms);
+    if (cause && cause->explained_frac >= 0.5)
+        return arena_printf(arena,
+                            "the times differ by %.0f %% from the prediction, "
+                            "and %s explains %.0f %% of this",
+                            100 * differs_ms / predicted_ms, cause->what,
+                            100 * cause->explained_frac);
+    return arena_printf(arena,
+                        "the times differ by %.0f %% from the prediction, and "
+                        "no single cause explains half of this",
+                        100 * differs_ms / predicted_ms);
+}

@@ -66,4 +66,14 @@ struct job_cause {
 size_t job_causes(struct job_cause causes[JOB_CAUSES],
                   const struct job_times *job, struct arena *arena);
 
+/* Returns one sentence about where the difference between measured and
+ * predicted times comes from: a rank that straggles, nothing if the times are
+ * within JOB_AS_PREDICTED of the predicted ones, the cause that explains at
+ * least half of the difference, or no single one. The result is in the arena;
+ * NULL if the plan predicts no times. */
+#define JOB_AS_PREDICTED 0.1
+const char *job_verdict(const struct job_times *job,
+                        const struct job_cause *causes, size_t n_causes,
+                        struct arena *arena);
+
 #endif

@@ -139,6 +139,44 @@ head -c -3 times.csv >cut.csv
 try plan.json --times cut.csv --db doubt.db --device H200 | sed 4q
 try --nccl-tests cut_second.txt --db doubt.db --isa any | sed 3q
 
+echo "# peak memory"
+"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 65536 \
+    --memory 2GiB --reserve 256MiB --cost roofline:h100 --effort 1000 \
+    --no-rivals -o tight.json >/dev/null 2>&1
+cat >peaks.csv <<END
+rank,allocated_bytes,reserved_bytes,used_bytes
+0,1200000000,1300000000,1500000000
+1,1200000000,1300000000,1500000000
+3,400000000,500000000,700000000
+END
+try tight.json --memory peaks.csv
+sed 's/,[0-9]*$/,/' peaks.csv >reserved.csv
+try tight.json --memory reserved.csv
+cp "$corpus"/peaks/torch2.log .
+sed 's/7.90 GiB/2.00 GiB/; s/1.20 GiB/0.30 GiB/; s/2.00 GiB. GPU/0.50 GiB. GPU/
+    s/5.00 GiB/1.60 GiB/; s/rank2/rank1/' torch2.log >oom.log
+try tight.json --memory oom.log
+try tight.json --memory oom.log --json
+# The next plan counts less on each GPU than what is left by the suggestion.
+reserve=$("$ns" record tight.json --memory oom.log | grep -oE '[0-9.]+GiB')
+"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 65536 \
+    --memory 2GiB --reserve "$reserve" --cost roofline:h100 --effort 1000 --no-rivals \
+    -o next.json >/dev/null 2>&1
+try next.json --memory oom.log --json | grep -E 'counted|"reserve_bytes|fit'
+try tight.json --memory torch2.log
+try plan.json --times times.csv --memory peaks.csv --db memory.db \
+    --device cuda:H100 --isa sm_90 | tail -n 8
+for file in incomplete.log twice.csv empty.csv other_world.csv nul.log; do
+    cp "$corpus/peaks/$file" peak_"$file"
+    try tight.json --memory "peak_$file"
+done
+try tight.json --memory peaks.csv --db none.db
+try tight.json --memory peaks.csv --warm-up 2
+try tight.json more.csv --memory peaks.csv
+try --memory peaks.csv
+try tight.json --memory peaks.csv --nccl-tests h100_8.txt
+[ ! -e none.db ] || echo "a database is left"
+
 echo "# what is recorded is learned from"
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" cpu.db
 sqlite3 cpu.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM

@@ -268,6 +268,88 @@ static void test_thresholds(void)
     }
 }
 
+/* The sentence about a job in which all times have the factors of a case, and
+ * rank 1 has another factor in addition. */
+static void test_verdicts(void)
+{
+    static const struct {
+        double lookups, exchanges, straggler;
+        const char *want; /* beginning of the sentence */
+    } CASES[] = {
+        {1, 1, 1, "the times are as predicted: they differ by 0.0 %"},
+        {1.09, 1.09, 1, "the times are as predicted: they differ by 9.0 %"},
+        {1.11, 1.11, 1, "the times differ by 11 % from the prediction"},
+        {1, 4, 1, "the times differ by "},
+        {1.3, 1, 1.5, "rank 1 is 1.50x slower than the others in all of"},
+        {1, 1, 1.2, "rank 1 is 1.20x slower than the others in all of"},
+    };
+    static struct planted planted;
+
+    for (size_t c = 0; c < sizeof(CASES) / sizeof(*CASES); c++) {
+        struct job_cause causes[JOB_CAUSES];
+        struct arena arena = {0};
+        struct job_times job;
+        struct err err = {0};
+        struct rng rng;
+        const char *got;
+
+        rng_init(&rng, 44, c);
+        predict(&planted, 4, &rng);
+        for (uint32_t r = 0; r < 4; r++)
+            for (unsigned p = 0; p < N_STEP_PARTS; p++)
+                planted.ms[r][p] *=
+                    is_compute(p)
+                        ? CASES[c].lookups * (r == 1 ? CASES[c].straggler : 1)
+                        : CASES[c].exchanges;
+        run(&planted, 0, &rng);
+        if (!ok(!learn(&job, &planted, &arena, &err), "times%s", err.msg))
+            continue;
+        got =
+            job_verdict(&job, causes, job_causes(causes, &job, &arena), &arena);
+        ok(got && !strncmp(got, CASES[c].want, strlen(CASES[c].want)), "%s",
+           got ? got : "no sentence");
+        arena_release(&arena);
+    }
+}
+
+/* A factor of one phase alone explains all of the difference; factors of two
+ * phases do not explain half each. A plan without predictions has no
+ * sentence. */
+static void test_verdict_causes(void)
+{
+    static const double FACTORS[][2] = {{20, 1}, {20, 20}};
+    static struct planted planted;
+
+    for (size_t c = 0; c < 2; c++) {
+        struct job_cause causes[JOB_CAUSES];
+        struct arena arena = {0};
+        struct job_times job;
+        struct err err = {0};
+        struct rng rng;
+        const char *got;
+
+        rng_init(&rng, 45, 0);
+        predict(&planted, 4, &rng);
+        for (uint32_t r = 0; r < 4; r++) {
+            planted.ms[r][STEP_OUTPUT] *= FACTORS[c][0];
+            planted.ms[r][STEP_GRADIENT] *= FACTORS[c][1];
+            planted.ms[r][STEP_INPUT] *= FACTORS[c][1] > 1 ? 35 : 1;
+        }
+        run(&planted, 0, &rng);
+        if (!ok(!learn(&job, &planted, &arena, &err), "times%s", err.msg))
+            continue;
+        got =
+            job_verdict(&job, causes, job_causes(causes, &job, &arena), &arena);
+        ok(!!strstr(got, c ? "no single cause explains half of this"
+                           : "and output x 20.00 explains 100 % of this"),
+           "%s", got);
+        for (size_t i = 0; i < job.n_phases; i++)
+            job.phases[i].predicted_ms = NAN;
+        ok(!job_verdict(&job, causes, 0, &arena), "nothing was predicted");
+        arena_release(&arena);
+    }
+}
+
 /* Steps may be in any order. The first steps do not count, and times of 0 ms
  * do. */
 static void test_steps(void)
@@ -364,6 +446,8 @@ int main(void)
     test_factor();
     test_thresholds();
     test_ranks_alone();
+    test_verdicts();
+    test_verdict_causes();
     test_steps();
     test_refused();
     return tap_done();
