@@ -10,9 +10,10 @@
  * Price of the dense part of a model on one GPU, which trains its copy on its
  * share of the batch.
  *
- * If products were measured on the device, matrix products have their times, or
- * times that follow from them (costmodel/formulas/product_times.h). Otherwise a
- * matrix product takes two launches, and then the longer of
+ * If the device has measured products, matrix products and operations on
+ * elements have measured times, or times that are predicted from these
+ * (costmodel/formulas/product_times.h). Otherwise a matrix product takes two
+ * launches, and then the longer of
  *
  *     its operations / (rate of its type x efficiency by shape)
  *     its bytes / memory bandwidth
@@ -27,7 +28,7 @@
  * backward pass, since its kernels take SMs.
  */
 
-/* Returns the share of the GPU's rate that a product reaches which has m x n
+/* Returns the share of the GPU's rate that a product reaches if it has m x n
  * outputs, each a sum of k terms. dense_cost.c has the law and its fit. */
 double dense_efficiency(const struct gpu_spec *spec, double m, double n,
                         double k);

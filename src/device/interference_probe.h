@@ -7,11 +7,10 @@
 
 /*
  * Interference probe: a small fixed lookup benchmark that runs before and after
- * each measurement that is to be kept. If it takes longer than at its best,
- * something else is disturbing the machine, and the measurement is not to be
- * trusted. The median of one measurement cannot reveal a disturbance, because
- * disturbances on shared machines last for seconds and slow all work down
- * alike.
+ * each measurement that is to be kept. If it takes longer than its best time,
+ * other load disturbs the machine, and the measurement is not reliable. The
+ * median of one measurement cannot reveal a disturbance, because disturbances
+ * on shared machines last for seconds and slow all work down alike.
  */
 struct interference_probe; /* opaque */
 

@@ -15,8 +15,8 @@
  *   - GPU work and host time, and which of them the step waits for
  *   - the gain over other planners
  *   - memory, and whether training is unchanged
- *   - cut and replicated tables, those that change training apart, and the GPU
- *     work without these cuts
+ *   - tables whose training changes, other cut and replicated tables, and the
+ *     GPU work without these cuts
  *   - a line for each GPU, or for each group of about equally busy GPUs: the
  *     time that its tables take alone, its memory and most expensive tables. A
  *     group shows its longest time, its largest memory, and the tables of its

@@ -49,8 +49,8 @@ void placed_print_where(const struct plan *plan, uint32_t table,
  * placed_find: rows, dim, cut, GPUs, memory, time alone, and a mark where
  * training changes. The lines have at most n_columns characters unless numbers
  * leave no room for a name. Two lines of text, which the caller has to wrap
- * (text_wrap_lines), tell the cost model and the mark. Prints nothing if the
- * GPU holds nothing. */
+ * (text_wrap_lines), name the cost model and explain the mark. Prints nothing
+ * if the GPU holds nothing. */
 void placed_print(const struct plan *plan, uint32_t gpu, size_t n_columns,
                   struct buf *out);
 /* Adds the memory of each shard, and whether it changes training, to the
