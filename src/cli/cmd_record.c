@@ -470,8 +470,8 @@ static int record_plan(struct record_request *record, struct err *err)
                                    : record_memory(record);
 }
 
-/* Refuses options that have no effect on what is recorded, and requires a
- * database if something is stored. */
+/* Refuses options that have no effect, and requires a database if something is
+ * stored. */
 static int check_options(const struct cli *cli, struct err *err)
 {
     const bool is_job = cli_given(cli, "times");

@@ -395,7 +395,7 @@ static uint32_t worst_straggler(const struct job_times *job)
 }
 
 /* Returns the cause that explains most, without the factors of all ranks, which
- * always explain much. NULL if there is none. */
+ * always explain much. Returns NULL if no cause is left. */
 static const struct job_cause *main_cause(const struct job_cause *causes,
                                           size_t n_causes)
 {

@@ -3,7 +3,8 @@
 
 /* The columns of a piece in the two matrices, for one output of its table. */
 struct columns {
-    struct device_matrix block;  /* of the exchange, in the group's precision */
+    /* outputs in the exchange, in the group's precision */
+    struct device_matrix block;
     struct device_matrix pooled; /* pooled vectors or their gradients, fp32 */
     uint64_t n_samples, n_cols;
     bool is_half; /* true: the block is fp16 */

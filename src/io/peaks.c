@@ -74,7 +74,7 @@ static int read_counters(void *ctx, const char *const *cells, struct err *err)
 /*
  * Reads the size before or after `mark` in a message: a number, a blank and a
  * unit, as "1.50 GiB" or "0 bytes". `is_before`: the size ends where the mark
- * begins. Returns false if there is none.
+ * begins. Returns false if the message has no such size.
  */
 static bool size_at(const char *message, const char *mark, bool is_before,
                     uint64_t *bytes, struct arena *arena)
@@ -104,7 +104,8 @@ static bool size_at(const char *message, const char *mark, bool is_before,
            *bytes <= PEAK_MAX_BYTES;
 }
 
-/* Reads the number after `mark`; false if there is none. */
+/* Reads the number after `mark`. Returns false if the line has no such
+ * number. */
 static bool number_after(const char *line, const char *mark, uint64_t *number,
                          struct arena *arena)
 {

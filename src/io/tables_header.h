@@ -12,14 +12,15 @@
  *   1. the name that an import's option '--columns' gives the column
  *   2. a name of neuroshard-tables(5)
  *   3. for imports only, a name that other programs give the column, such as
- *      "Vocab Size" or "avg_ids_per_sample"; a warning lists what was taken for
- *      what
+ *      "Vocab Size" or "avg ids per sample"; a warning lists these names and
+ *      their columns
  */
 struct tables_header {
     struct arena *arena;
     const struct tables_options *options;
     const struct csv *csv; /* its latest record is the header */
-    /* field of the header for each column; NULL: there is none */
+    /* field of the header for each column; NULL: the header has no such
+     * field */
     const char *names[N_TABLE_COLUMNS];
     size_t field_of[N_TABLE_COLUMNS]; /* index of that field */
     bool is_guessed[N_TABLE_COLUMNS]; /* true: found by rule 3 */

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Every command in the EXAMPLES of the manual pages runs. Each page has its own
 # folder with the files that it names. Some commands are left out: measurements
-# of thousands of cases or of a GPU, commands that use these measurements, and
-# commands that need the published nets. Unless TEST_SIZE is full, commands
-# without effort or epochs get small values, and GPUs get memory in which plans
-# are found at once.
+# of thousands of cases, measurements of a GPU, commands that use such
+# measurements, and commands that need the published nets. Unless TEST_SIZE is
+# full, commands without effort or epochs get small values, and GPUs get memory
+# in which plans are found at once.
 set -u
 . "$ROOT/tests/cli/common"
 

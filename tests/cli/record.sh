@@ -157,7 +157,8 @@ sed 's/7.90 GiB/2.00 GiB/; s/1.20 GiB/0.30 GiB/; s/2.00 GiB. GPU/0.50 GiB. GPU/
     s/5.00 GiB/1.60 GiB/; s/rank2/rank1/' torch2.log >oom.log
 try tight.json --memory oom.log
 try tight.json --memory oom.log --json
-# The next plan counts less on each GPU than what is left by the suggestion.
+# The next plan counts less memory on each GPU than the suggested reserve
+# leaves.
 reserve=$("$ns" record tight.json --memory oom.log | grep -oE '[0-9.]+GiB')
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 65536 \
     --memory 2GiB --reserve "$reserve" --cost roofline:h100 --effort 1000 --no-rivals \

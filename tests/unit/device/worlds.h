@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Worlds of tests that run in several processes. Such a process prints no TAP.
- * If it finds an error, it describes the error on stderr and exits with 1. */
+/* Worlds of tests that run in several processes. These processes print no TAP.
+ * A process that finds an error describes it on stderr and exits with 1. */
 
 /* Ends a process if a condition does not hold. */
 #define CHECK(cond)                                            \

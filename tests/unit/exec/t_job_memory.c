@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Peak memory of a simulated job: what a plan does not count, and the reserve
- * that avoids running out of memory. */
+/* Peak memory of a simulated job: the memory that a plan does not count, and
+ * the reserve that avoids running out of memory. */
 #include "exec/job_memory.h"
 
 #include "base/rng.h"
@@ -110,7 +110,7 @@ static struct job_memory one_gpu(struct peak peak, struct arena *arena)
     return job;
 }
 
-/* Which of the known peaks counts, and what is added to it. */
+/* Choice of the peak that counts, and the bytes that are added to it. */
 static void test_peaks(void)
 {
     static const struct {
