@@ -65,25 +65,13 @@ static const struct exchange *find_exchange(const struct exchange_set *set,
     return NULL;
 }
 
-static bool is_summed(const struct piece *piece)
-{
-    return piece->replica && piece->group;
-}
-
 /* Allocates the scratch memory of the all-reduce. Its size is that of the
- * largest piece of a gradient that is summed at a time. */
+ * part of the gradients that is summed at a time. */
 static int open_scratch(struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;
-    uint64_t n = 0;
+    const uint64_t n = min_u64(placement->n_dense, ALLREDUCE_FLOATS);
 
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        const struct piece *piece = &placement->pieces[i];
-
-        if (is_summed(piece))
-            n = max_u64(n, piece->n_rows * piece->width);
-    }
-    n = min_u64(n, ALLREDUCE_FLOATS);
     for (uint32_t r = placement->here.begin; n && r < placement->here.end;
          r++) {
         void *d_ptr;
@@ -161,18 +149,12 @@ int exchange_allreduce(const struct exchange_set *set, struct err *err)
     float **d_parts = mem_alloc(placement->n_ranks, sizeof(*d_parts));
     int rc = 0;
 
-    for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
-        const struct piece *replicas = placement->table_pieces[t];
-        uint64_t n =
-            is_summed(replicas) ? replicas->n_rows * replicas->width : 0;
-
-        for (uint64_t pos = 0; !rc && pos < n; pos += ALLREDUCE_FLOATS) {
-            for (uint32_t r = placement->here.begin; r < placement->here.end;
-                 r++)
-                d_parts[r] = replicas[r].d_dense + pos;
-            rc = comm_sum(placement->comm, d_parts, set->d_scratch,
-                          min_u64(n - pos, ALLREDUCE_FLOATS), err);
-        }
+    for (uint64_t pos = 0; !rc && pos < placement->n_dense;
+         pos += ALLREDUCE_FLOATS) {
+        for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
+            d_parts[r] = placement->d_dense[r] + pos;
+        rc = comm_sum(placement->comm, d_parts, set->d_scratch,
+                      min_u64(placement->n_dense - pos, ALLREDUCE_FLOATS), err);
     }
     mem_free(d_parts);
     return rc;

@@ -39,8 +39,8 @@ struct exchange_set {
     float **d_scratch;
 };
 
-/* Approximate bytes of a rank's scratch memory for the all-reduce. A gradient
- * that is larger is summed in several parts. */
+/* Approximate bytes of a rank's scratch memory for the all-reduce. If the
+ * gradients of all replicas are larger, they are summed in several parts. */
 #define ALLREDUCE_BYTES ((uint64_t)16 << 20)
 
 /*
@@ -64,8 +64,9 @@ int exchange_outputs(const struct exchange_set *set, bool is_backward,
  * struct group). Part 0 of 1 means all samples. */
 int exchange_start(const struct exchange_set *set, bool is_backward,
                    uint32_t part, uint32_t n_parts, struct err *err) MUST_CHECK;
-/* All-reduce of the dense gradients of replicated tables: adds up the gradients
- * of all ranks and gives each rank the sum. */
+/* All-reduce of the dense gradients of all replicated tables together, as
+ * frameworks do: adds up the gradients of all ranks and gives each rank the
+ * sum. */
 int exchange_allreduce(const struct exchange_set *set,
                        struct err *err) MUST_CHECK;
 

@@ -390,6 +390,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
         .loaded = NO_TURN,
         .d_buffers = ARENA_NEW(arena, void *, n_ranks),
         .d_weights = ARENA_NEW(arena, void *, n_ranks),
+        .d_dense = ARENA_NEW(arena, float *, n_ranks),
     };
     for (size_t t = 0; t < plan->problem.n_tables; t++) {
         const struct table *table = &plan->problem.tables[t];

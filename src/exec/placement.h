@@ -121,6 +121,11 @@ struct placement {
      * the caller sets it. */
     uint32_t n_chunks;
     struct rank_range here;
+    /* [R]: dense gradients of all replicas of a rank, one after the other in
+     * the order of tables, with zeros in between. They have n_dense floats on
+     * each rank. NULL for ranks of other processes. */
+    float **d_dense;
+    uint64_t n_dense;
     uint64_t *table_rows; /* [n_tables]: number of rows of each scaled table */
     struct piece *pieces; /* [n_pieces] all pieces, ordered by table */
     size_t n_pieces;

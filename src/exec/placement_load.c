@@ -53,6 +53,8 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
             piece->d_dense =
                 device_part(&parts, n_elements(piece) * sizeof(float));
     }
+    placement->d_dense[rank] = (void *)d_block;
+    placement->n_dense = parts.n_bytes / sizeof(float);
     /* Each group gets space for at least one bag, because WORK_OTHERS needs one
      * bag for its gradients. */
     for (struct group *group = placement->rank_groups[rank];
@@ -76,12 +78,9 @@ int placement_open(struct placement *placement, struct err *err)
                                     n_bytes, err))
             return -1;
         lay_out_buffers(placement, r, placement->d_buffers[r]);
-    }
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        const struct piece *piece = &placement->pieces[i];
-
-        if (piece->d_dense && device_set(placement->device, piece->d_dense,
-                                         n_elements(piece), 0, err))
+        if (placement->n_dense &&
+            device_set(placement->device, placement->d_dense[r],
+                       placement->n_dense, 0, err))
             return -1;
     }
     return 0;
