@@ -8,5 +8,5 @@ const char *const train_phase_names[N_TRAIN_PHASES] = {
 bool train_is_exchange(enum train_phase phase)
 {
     return phase == TRAIN_OUTPUT || phase == TRAIN_GRADIENT ||
-           phase == TRAIN_DENSE_REDUCE;
+           phase == TRAIN_DENSE_REDUCE || phase == TRAIN_REPLICAS;
 }

@@ -57,12 +57,14 @@ struct train_result {
     /*
      * Medians and deciles over the timed steps.
      *
-     *   phases  A phase that only exchanges data (train_is_exchange) takes as
-     *           long as on the rank that arrives last. This rank has the
-     *           shortest time, because it waits for no other. Other phases take
-     *           as long as on the slowest rank.
-     *   wait    time by which the input of the next step delayed the step; 0
-     *           without a pipeline
+     *   phases  A phase in which ranks wait for each other (train_is_exchange)
+     *           begins when the last rank is ready, and ends when it has ended
+     *           on all ranks. The rank that is ready last often ends first:
+     *           what the others sent has arrived, and what it sends itself is
+     *           still on its way. Other phases take as long as on the slowest
+     *           rank.
+     *   wait    time by which the input of the next step delayed the exchange
+     *           of gradients; 0 without a pipeline
      *   step    from barrier to barrier. If one process has all ranks, the
      *           ranks took turns, and the step is the sum of the phases. With
      *           a pipeline it is the sum of the wait and of the phases after

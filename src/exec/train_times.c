@@ -3,17 +3,30 @@
 
 #include <string.h>
 
-/* Returns the time of a phase in one step, from times[n_ranks]. */
-static double phase_of_step(const struct step_times *times, uint32_t n_ranks,
-                            enum train_phase phase)
+void train_times_of_step(const struct step_times *times, uint32_t n_ranks,
+                         bool is_pipelined, double phases_ms[N_TRAIN_PHASES])
 {
-    double shortest = times[0].phases_ms[phase], longest = shortest;
+    double *ends_ms = mem_alloc(n_ranks, sizeof(*ends_ms));
+    double begin_ms = 0;
 
-    for (uint32_t r = 1; r < n_ranks; r++) {
-        shortest = fmin(shortest, times[r].phases_ms[phase]);
-        longest = fmax(longest, times[r].phases_ms[phase]);
+    memset(ends_ms, 0, n_ranks * sizeof(*ends_ms));
+    for (unsigned phase = 0; phase < N_TRAIN_PHASES; phase++) {
+        double longest_ms = 0, end_ms = 0;
+
+        for (uint32_t r = 0; r < n_ranks; r++) {
+            longest_ms = fmax(longest_ms, times[r].phases_ms[phase]);
+            if (phase == TRAIN_GRADIENT)
+                ends_ms[r] += times[r].wait_ms;
+            begin_ms = fmax(begin_ms, ends_ms[r]);
+            if (phase != TRAIN_INPUT || !is_pipelined)
+                ends_ms[r] += times[r].phases_ms[phase];
+            end_ms = fmax(end_ms, ends_ms[r]);
+        }
+        phases_ms[phase] = train_is_exchange((enum train_phase)phase)
+                               ? end_ms - begin_ms
+                               : longest_ms;
     }
-    return train_is_exchange(phase) ? shortest : longest;
+    mem_free(ends_ms);
 }
 
 /* Figures of a step: its phases, the wait and the step itself. */
@@ -27,12 +40,10 @@ static void sum_up(const struct train_state *run,
     const bool is_pipelined = run->options->pipeline == PIPELINE_SDD;
     double wait_ms = 0, step_ms = 0, sum_ms = 0;
 
-    for (unsigned phase = 0; phase < N_TRAIN_PHASES; phase++) {
-        figures_ms[phase] =
-            phase_of_step(times, n_ranks, (enum train_phase)phase);
+    train_times_of_step(times, n_ranks, is_pipelined, figures_ms);
+    for (unsigned phase = 0; phase < N_TRAIN_PHASES; phase++)
         if (phase != TRAIN_INPUT || !is_pipelined)
             sum_ms += figures_ms[phase];
-    }
     for (uint32_t r = 0; r < n_ranks; r++) {
         wait_ms = fmax(wait_ms, times[r].wait_ms);
         step_ms = fmax(step_ms, times[r].step_ms);
