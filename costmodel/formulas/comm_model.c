@@ -405,6 +405,7 @@ struct step comm_model_step(const struct comm_model *model,
     struct step step = {
         .pipeline = job->pipeline,
         .n_chunks = job_n_chunks(job),
+        .knows_dense = job_knows_dense(job),
         .dense_ms = job_dense_ms(job),
         .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
         .look_up_ms = model->forward_base_ms,

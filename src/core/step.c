@@ -89,19 +89,21 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
 /* Returns the time until the last chunk of the outputs is exchanged: e(a) of
  * core/step.h plus the cost of the overlap. `whole` is the term with all
  * lookups, and `part` is the same term with only the first chunk of the
- * lookups. The cost of the overlap is overlap_cost[PHASE_OUTPUT] times the
- * overlapped time. */
+ * lookups. The links carry another exchange until busy_ms. The cost of the
+ * overlap is overlap_cost[PHASE_OUTPUT] times the overlapped time. */
 static double exchanged_ms(const struct step *step, const double *most_ms,
-                           enum term whole, enum term part)
+                           enum term whole, enum term part, double busy_ms)
 {
     const double output_ms = most_ms[TERM_OUTPUT];
+    const double ready_ms = max_of(most_ms[whole], busy_ms);
     double n = step->n_chunks, each_ms, end_ms, hidden_ms;
 
     if (step->n_chunks == 1)
-        return most_ms[whole] + output_ms;
+        return ready_ms + output_ms;
     each_ms = output_ms / n + step->chunk_ms;
-    end_ms = max_of(most_ms[part] + n * each_ms, most_ms[whole] + each_ms);
-    hidden_ms = most_ms[whole] + n * each_ms - end_ms;
+    end_ms = max_of(max_of(most_ms[part], busy_ms) + n * each_ms,
+                    most_ms[whole] + each_ms);
+    hidden_ms = ready_ms + n * each_ms - end_ms;
     return end_ms + step->overlap_cost[PHASE_OUTPUT] * hidden_ms;
 }
 
@@ -114,6 +116,30 @@ static double aside_ms(const struct step *step, enum phase phase,
            (phase_ms < rest_ms ? phase_ms : rest_ms);
 }
 
+/* Returns the time of a step in which the ids of the next batch have their turn
+ * on the links: after the outputs of this batch (sdd), or before them
+ * (prefetch). Does not include costs of overlap. critical_ms is the time from
+ * the ids to the outputs, and after_ms that of the exchanges after the dense
+ * part. Sets *beside_ms to the time of the work that runs beside the exchange
+ * of ids. */
+static double ordered_ms(const struct step *step, const double *most_ms,
+                         double critical_ms, double after_ms, double *beside_ms)
+{
+    const bool is_sdd = step->pipeline == PIPELINE_SDD;
+    const double input = most_ms[TERM_INPUT];
+    const double ahead = input + critical_ms;
+    double dense = step->dense_ms, least, turn;
+
+    *beside_ms = is_sdd ? dense : most_ms[TERM_TURN];
+    least = is_sdd ? ahead : (ahead + dense + after_ms) / 2;
+    if (is_sdd)
+        dense = max_of(dense, input + step->dense_reduce_ms);
+    turn = dense + after_ms +
+           exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART,
+                        is_sdd ? 0 : input);
+    return max_of(turn, least);
+}
+
 static double step_of_terms(const struct step *step, const double *most_ms,
                             double gradient_ms)
 {
@@ -121,23 +147,25 @@ static double step_of_terms(const struct step *step, const double *most_ms,
     const double backward = most_ms[TERM_BACKWARD];
     const double after = gradient_ms + most_ms[TERM_REDUCE];
     const double critical_ms =
-        exchanged_ms(step, most_ms, TERM_ON, TERM_ON_PART);
+        exchanged_ms(step, most_ms, TERM_ON, TERM_ON_PART, 0);
     const double in_turn =
         input + critical_ms + step->dense_ms + after + backward;
-    double permute, turn, rest, ms, aside = 0;
+    double permute, turn, rest, beside, ms, aside = 0;
 
     if (step->pipeline == PIPELINE_NONE)
         return in_turn;
     permute = most_ms[TERM_PERMUTE];
     turn = step->dense_ms + after +
-           exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART);
+           exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART, 0);
+    rest = beside = turn;
     if (step->pipeline == PIPELINE_SEMISYNC) {
-        rest = step->dense_ms + after + backward;
+        rest = beside = step->dense_ms + after + backward;
         ms = max_of(max_of(rest, turn / 2), critical_ms);
         aside = aside_ms(step, PHASE_FORWARD, most_ms[TERM_ON], rest) +
                 aside_ms(step, PHASE_OUTPUT, output, rest);
+    } else if (step->knows_dense) {
+        ms = ordered_ms(step, most_ms, critical_ms, after, &beside);
     } else {
-        rest = turn;
         ms = max_of(turn, in_turn * pipelines[step->pipeline].share);
     }
     if (step->pipeline == PIPELINE_PREFETCH) {
@@ -145,7 +173,7 @@ static double step_of_terms(const struct step *step, const double *most_ms,
         aside = aside_ms(step, PHASE_CACHE, most_ms[TERM_CACHE], rest);
     }
     ms = max_of(ms, input + permute) + aside +
-         aside_ms(step, PHASE_INPUT, input, rest) +
+         aside_ms(step, PHASE_INPUT, input, beside) +
          aside_ms(step, PHASE_PERMUTE, permute, rest);
     return max_of(ms, input + output + after + step->dense_reduce_ms);
 }

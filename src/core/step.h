@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_CORE_STEP_H
 #define NEUROSHARD_CORE_STEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,6 +83,9 @@ struct step {
      * n_chunks chunks, and the exchange of a chunk overlaps the lookups of the
      * next one. */
     uint32_t n_chunks;
+    /* True if the job says what its dense part is. If not, the dense part
+     * counts as 0, and is assumed to leave room for the exchange of ids. */
+    bool knows_dense;
     /* Time of the dense part of the model: forward, backward, and the exposed
      * part of the all-reduce of its gradients. */
     double dense_ms;
@@ -135,14 +139,16 @@ double step_ms(const struct step *step, const double *most_ms);
  *     N                     number of chunks
  *     t                     T_O / N, plus chunk_ms if N > 1
  *     a                     argument of e(): P, P + Q, B or 0
+ *     b                     time until which another exchange runs
  *
  * T_I, T_O, T_G, T_A, P, Q and B are the largest values over the ranks. For
  * (a + F / N) and (a + F), the sum is computed on each rank, and the largest
  * sum counts. If N > 1, F includes the overhead of N - 1 additional lookup
  * operations (look_up_ms for each).
  *
- *     C     = D + T_G + T_A
- *     e(a)  = max( (a + F / N) + N t, (a + F) + t )
+ *     C        = D + T_G + T_A
+ *     e(a, b)  = max( max(a + F / N, b) + N t, (a + F) + t )
+ *     e(a)     = e(a, 0)
  *
  * Step time by pipeline:
  *
@@ -150,6 +156,20 @@ double step_ms(const struct step *step, const double *most_ms);
  *     sdd       max( C + e(B), T_I + P, (T_I + e(P) + C + B) / 2 )
  *     prefetch  max( C + e(B), T_I + P, Q, (T_I + e(P + Q) + C + B) / 3 )
  *     semisync  max( C + B, e(0), (C + e(B)) / 2, T_I + P )
+ *
+ * If the dense part is known, the exchanges of a job run one after the other,
+ * in the order in which TorchRec starts them. They use one process group, whose
+ * collectives NCCL runs in this order, and on CPUs they share the network. The
+ * ids of the next batch can then hide only behind the work between two
+ * exchanges, because another exchange waits for them:
+ *
+ *     sdd       outputs, ids, all-reduce of the dense part, gradients: the ids
+ *               hide behind the dense part
+ *     prefetch  ids, outputs, all-reduce of the dense part, gradients: the ids
+ *               hide behind backward and lookups
+ *
+ *     sdd       max( max(D, T_I + T_D) + T_G + T_A + e(B), T_I + e(P) )
+ *     prefetch  max( C + e(B, T_I), T_I + P, Q, (T_I + e(P + Q) + C) / 2 )
  *
  * The formulas give the steady state of a simulation that runs the ranks and
  * their streams phase by phase (tests/unit/core/t_step.c). Two corrections

@@ -73,9 +73,9 @@ double train_predicted_step_ms(const struct train_report *run)
 
     if (!has_dense_price(run) || !run->plan->devices)
         return NAN;
-    step.dense_ms = dense->forward_ms + dense->backward_ms + dense->reduce_ms +
-                    dense->update_ms;
-    step.dense_reduce_ms = dense->reduce_ms;
+    /* The dense gradients and weights come after the gradients of outputs. */
+    step.dense_ms = dense->forward_ms + dense->backward_ms;
+    step.dense_reduce_ms = 0;
     for (uint32_t r = 0; r < n; r++) {
         const double *parts_ms = run->plan->devices[r].parts_ms;
 
@@ -85,7 +85,8 @@ double train_predicted_step_ms(const struct train_report *run)
         phases_ms[r][PHASE_OUTPUT] = parts_ms[STEP_OUTPUT];
         phases_ms[r][PHASE_GRADIENT] = parts_ms[STEP_GRADIENT];
         phases_ms[r][PHASE_BACKWARD] = parts_ms[STEP_BACKWARD];
-        phases_ms[r][PHASE_REDUCE] = parts_ms[STEP_REPLICAS];
+        phases_ms[r][PHASE_REDUCE] =
+            parts_ms[STEP_REPLICAS] + dense->reduce_ms + dense->update_ms;
     }
     return step_of_ranks(&step, n, (const double(*)[N_PHASES])phases_ms);
 }
@@ -178,8 +179,8 @@ static void print_times(const struct train_report *run, struct buf *out)
         buf_printf(out, "; the ranks of one process take turns, so its step is "
                         "the sum of the phases, each of the slowest rank\n");
     else
-        buf_printf(out, ", each phase of the slowest rank, each exchange of "
-                        "the rank that arrives last\n");
+        buf_printf(out, ", each phase of the slowest rank, each exchange from "
+                        "the last arrival to the last end\n");
 }
 
 static void print_check(const struct train_report *run, struct buf *out)

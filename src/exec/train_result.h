@@ -22,8 +22,9 @@ enum train_phase {
     N_TRAIN_PHASES
 };
 extern const char *const train_phase_names[N_TRAIN_PHASES];
-/* Returns true for output, gradient and dense reduce, the phases that only
- * exchange data. The input and the replicas also have work of their own. */
+/* Returns true for the phases in which ranks wait for each other: output,
+ * gradient, dense reduce and replicas. The input is none, because nothing comes
+ * before it. */
 bool train_is_exchange(enum train_phase phase);
 
 struct train_state; /* exec/train_step.h */

@@ -148,17 +148,20 @@ static int run_part(struct train_state *run, enum train_phase phase,
     return 0;
 }
 
-/* Runs the parts of a step after the input. */
-static int run_parts(struct train_state *run, unsigned step, struct err *err)
+/* Runs the parts from `first` to `last` of a step. */
+static int run_parts(struct train_state *run, unsigned step,
+                     enum train_phase first, enum train_phase last,
+                     struct err *err)
 {
-    for (unsigned phase = TRAIN_FORWARD; phase < N_TRAIN_PHASES; phase++)
+    for (unsigned phase = first; phase <= last; phase++)
         if (run_part(run, (enum train_phase)phase, step, err))
             return -1;
     return 0;
 }
 
-/* Runs a step whose input is ready. At the same time a thread runs the input of
- * the next step. */
+/* Runs the dense part of a step, and the input of the next step in a thread.
+ * Exchanges share their links, so the ids travel while no other exchange
+ * does. */
 static int run_beside_input(struct train_state *run, unsigned step,
                             double *wait_ms, struct err *err)
 {
@@ -171,7 +174,7 @@ static int run_beside_input(struct train_state *run, unsigned step,
     if (step + 1 < run->options->n_steps)
         thread = feed_start(&run->feed, (step + 1) % run->feed.n_batches,
                             (step + 1) % FEED_N_SETS);
-    rc = run_parts(run, step, err);
+    rc = run_part(run, TRAIN_DENSE, step, err);
     /* With several processes, the others may never answer the thread. */
     if (rc && run->placement.comm->world->size > 1)
         return -1;
@@ -181,6 +184,19 @@ static int run_beside_input(struct train_state *run, unsigned step,
     for (uint32_t r = here.begin; thread && r < here.end; r++)
         times_of(run, step + 1, r)->phases_ms[TRAIN_INPUT] = input_ms;
     return rc ? -1 : 0;
+}
+
+/* Runs a step whose input is ready, in the order of TorchRec's
+ * TrainPipelineSparseDist: the ids of the next batch leave after the outputs of
+ * this batch and before the gradients. */
+static int run_pipelined(struct train_state *run, unsigned step,
+                         double *wait_ms, struct err *err)
+{
+    return run_parts(run, step, TRAIN_FORWARD, TRAIN_OUTPUT, err) ||
+                   run_beside_input(run, step, wait_ms, err) ||
+                   run_parts(run, step, TRAIN_GRADIENT, TRAIN_DENSE_UPDATE, err)
+               ? -1
+               : 0;
 }
 
 int train_step_run(struct train_state *run, unsigned step, struct err *err)
@@ -196,9 +212,9 @@ int train_step_run(struct train_state *run, unsigned step, struct err *err)
     if (world_barrier(placement->comm->world, err))
         return -1;
     begin_ms = clock_ms();
-    if (is_pipelined ? run_beside_input(run, step, &wait_ms, err)
-                     : run_part(run, TRAIN_INPUT, step, err) ||
-                           run_parts(run, step, err))
+    if (is_pipelined
+            ? run_pipelined(run, step, &wait_ms, err)
+            : run_parts(run, step, TRAIN_INPUT, TRAIN_DENSE_UPDATE, err))
         return -1;
     if (device_wait(placement->device, err) ||
         world_barrier(placement->comm->world, err))

@@ -14,7 +14,8 @@
  * be later than the batch `period` before it by the same amount. */
 #define STEADY 16u
 #define MOST_PERIOD 3u
-/* Number of batches whose times are kept. */
+#define MOST_BUCKETS 3u
+/* Number of batches whose times are kept, with the next batch. */
 #define N_KEPT 5u
 
 /* Events of a batch. The chunks of a lookup and of its exchange are separate
@@ -27,6 +28,7 @@ enum event {
     EXCHANGE = LOOKUP + MOST_CHUNKS,
     DENSE = EXCHANGE + MOST_CHUNKS,
     GRADIENT,
+    REDUCE,
     UPDATE,
     BACKWARD,
     N_EVENTS
@@ -36,6 +38,10 @@ struct job {
     struct step step;
     uint32_t n_ranks;
     double phases[MOST_RANKS][N_PHASES];
+    /* Computation of the dense part, and the buckets of its gradients: time
+     * after its begin at which each bucket is ready, and time of its
+     * exchange. */
+    double dense_ms, ready_ms[MOST_BUCKETS], bucket_ms[MOST_BUCKETS];
     /* End times of the last batches' events. */
     double ends[N_KEPT][N_EVENTS][MOST_RANKS];
 };
@@ -82,6 +88,24 @@ static void exchange(struct job *job, double *begin, double ms)
         begin[r] += ms;
 }
 
+/* Returns whether an exchange of ids has its turn between two others. */
+static bool is_ordered(const struct job *job)
+{
+    return job->step.knows_dense && (job->step.pipeline == PIPELINE_SDD ||
+                                     job->step.pipeline == PIPELINE_PREFETCH);
+}
+
+/* Returns the end of a dense part that begins at begin_ms, with the exchange of
+ * its gradients. Another exchange runs until busy_ms. */
+static double dense_end(const struct job *job, double begin_ms, double busy_ms)
+{
+    double end_ms = fmax(begin_ms, busy_ms);
+
+    for (unsigned k = 0; k < MOST_BUCKETS; k++)
+        end_ms = fmax(end_ms, begin_ms + job->ready_ms[k]) + job->bucket_ms[k];
+    return fmax(end_ms, begin_ms + job->dense_ms);
+}
+
 static void work(struct job *job, double *begin, enum phase phase, double share)
 {
     for (uint32_t r = 0; r < job->n_ranks; r++)
@@ -102,6 +126,11 @@ static void simulate_input(struct job *job, unsigned batch)
 
     after(job, input, ends_of(job, batch, 1, PERMUTE));
     after(job, input, ends_of(job, batch, ahead[job->step.pipeline], BACKWARD));
+    if (is_ordered(job) && job->step.pipeline == PIPELINE_SDD)
+        after(job, input,
+              ends_of(job, batch, 1, EXCHANGE + job->step.n_chunks - 1));
+    else if (is_ordered(job))
+        after(job, input, ends_of(job, batch, 2, REDUCE));
     exchange(job, input, slowest(job, PHASE_INPUT));
     after(job, permute, input);
     work(job, permute, PHASE_PERMUTE, 1);
@@ -136,6 +165,8 @@ static void simulate_lookup(struct job *job, unsigned batch)
         after(job, sent, lookup);
         if (k)
             after(job, sent, ends_of(job, batch, 0, EXCHANGE + k - 1));
+        else if (is_ordered(job) && job->step.pipeline == PIPELINE_PREFETCH)
+            after(job, sent, ends_of(job, batch + 1, 0, INPUT));
         exchange(job, sent,
                  slowest(job, PHASE_OUTPUT) / n +
                      (n > 1 ? job->step.chunk_ms : 0));
@@ -146,18 +177,25 @@ static void simulate_rest(struct job *job, unsigned batch)
 {
     double *dense = ends_of(job, batch, 0, DENSE);
     double *gradient = ends_of(job, batch, 0, GRADIENT);
+    double *reduce = ends_of(job, batch, 0, REDUCE);
     double *update = ends_of(job, batch, 0, UPDATE);
     double *backward = ends_of(job, batch, 0, BACKWARD);
 
     after(job, dense,
           ends_of(job, batch, 0, EXCHANGE + job->step.n_chunks - 1));
     after(job, dense, ends_of(job, batch, 1, BACKWARD));
-    for (uint32_t r = 0; r < job->n_ranks; r++)
-        dense[r] += job->step.dense_ms;
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const bool waits =
+            is_ordered(job) && job->step.pipeline == PIPELINE_SDD;
+
+        dense[r] = dense_end(job, dense[r],
+                             waits ? ends_of(job, batch + 1, 0, INPUT)[r] : 0);
+    }
     after(job, gradient, dense);
     exchange(job, gradient, slowest(job, PHASE_GRADIENT));
-    after(job, update, gradient);
-    exchange(job, update, slowest(job, PHASE_REDUCE));
+    after(job, reduce, gradient);
+    exchange(job, reduce, slowest(job, PHASE_REDUCE));
+    after(job, update, reduce);
     work(job, update, PHASE_UPDATE, 1);
     after(job, backward, update);
     work(job, backward, PHASE_BACKWARD, 1);
@@ -191,9 +229,14 @@ static double simulate(struct job *job)
 
     memset(job->ends, 0, sizeof(job->ends));
     for (unsigned batch = N_KEPT; batch < MOST_BATCHES; batch++) {
-        memset(ends_of(job, batch, 0, 0), 0, sizeof(job->ends[0]));
-        simulate_input(job, batch);
+        memset(ends_of(job, batch + 1, 0, 0), 0, sizeof(job->ends[0]));
+        if (!is_ordered(job))
+            simulate_input(job, batch);
+        else if (job->step.pipeline == PIPELINE_PREFETCH)
+            simulate_input(job, batch + 1);
         simulate_lookup(job, batch);
+        if (is_ordered(job) && job->step.pipeline == PIPELINE_SDD)
+            simulate_input(job, batch + 1);
         simulate_rest(job, batch);
         for (unsigned period = 1; period <= MOST_PERIOD; period++) {
             double ms = increment(job, batch, period);
@@ -229,7 +272,15 @@ static void draw_job(struct job *job, struct rng *rng)
             job->phases[r][p] = most * (even + (1 - even) * rng_uniform(rng));
         all += most;
     }
-    job->step.dense_ms = rng_below(rng, 3) ? 3 * all * rng_uniform(rng) : 0;
+    job->dense_ms = rng_below(rng, 3) ? 3 * all * rng_uniform(rng) : 0;
+    job->step.knows_dense = rng_below(rng, 2);
+    for (unsigned k = 0; job->step.knows_dense && k < MOST_BUCKETS; k++) {
+        job->ready_ms[k] = job->dense_ms * rng_uniform(rng);
+        job->bucket_ms[k] =
+            rng_below(rng, 2) ? job->dense_ms * rng_uniform(rng) : 0;
+        job->step.dense_reduce_ms += job->bucket_ms[k];
+    }
+    job->step.dense_ms = dense_end(job, 0, 0);
 }
 
 static double step_of(const struct job *job)
@@ -250,11 +301,14 @@ static void test_simulation(size_t n_problems)
         for (unsigned p = 0; p < N_PIPELINES; p++) {
             double links =
                 slowest(job, PHASE_INPUT) + slowest(job, PHASE_OUTPUT) +
-                slowest(job, PHASE_GRADIENT) + slowest(job, PHASE_REDUCE);
+                slowest(job, PHASE_GRADIENT) + slowest(job, PHASE_REDUCE) +
+                job->step.dense_reduce_ms;
             double ms, simulated;
 
             job->step.pipeline = p;
-            simulated = fmax(simulate(job), links);
+            simulated = simulate(job);
+            if (p != PIPELINE_NONE && !is_ordered(job))
+                simulated = fmax(simulated, links);
             ms = step_of(job);
             worst[p] = tap_worst(worst[p], fabs(ms / simulated - 1));
         }
@@ -337,6 +391,54 @@ static void test_exposed(void)
             "no gain if they slow these by as much");
 }
 
+/* Ids hide only behind the work between two exchanges, if the dense part is
+ * known: behind the dense part in sdd, behind backward and lookups in
+ * prefetch. */
+static void test_order(void)
+{
+    enum { D, T_D, I, WANT, COST, N_COLUMNS };
+    static const struct {
+        enum pipeline pipeline;
+        bool knows_dense;
+        double ms[N_COLUMNS];
+        const char *what;
+    } cases[] = {
+        {PIPELINE_NONE, true, {5, 0, 3, 17, 1}, "none: hides no ids"},
+        {PIPELINE_SDD, true, {5, 0, 3, 14, 0}, "sdd: the dense part hides ids"},
+        {PIPELINE_SDD, true, {5, 0, 7, 16, 0}, "gradients wait for the others"},
+        {PIPELINE_SDD, true, {0, 0, 3, 12, 0}, "the backward hides none"},
+        {PIPELINE_SDD, true, {5, 3, 4, 16, 0}, "dense gradients take turns"},
+        {PIPELINE_SDD, true, {5, 3, 1, 14, 0}, "behind a longer computation"},
+        {PIPELINE_SDD, true, {5, 0, 3, 17, 1}, "hiding can cost as much"},
+        {PIPELINE_SDD, true, {4, 0, 7, 20, 1}, "but only what is hidden"},
+        {PIPELINE_SDD, true, {0, 0, 20, 29, 0}, "long ids are in the way"},
+        {PIPELINE_SDD, false, {0, 0, 3, 9, 0}, "sdd: unknown part, hidden"},
+        {PIPELINE_SDD, false, {0, 0, 7, 11, 0}, "but the links carry all"},
+        {PIPELINE_PREFETCH, true, {5, 0, 5, 14, 0}, "prefetch: hidden"},
+        {PIPELINE_PREFETCH, true, {5, 0, 7, 16, 0}, "outputs wait for the ids"},
+        {PIPELINE_PREFETCH, true, {0, 0, 5, 9, 0}, "the dense part hides none"},
+        {PIPELINE_PREFETCH, true, {5, 0, 7, 21, 1}, "cost of what is hidden"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const double *ms = cases[i].ms;
+        const struct step step = {.pipeline = cases[i].pipeline,
+                                  .n_chunks = 1,
+                                  .knows_dense = cases[i].knows_dense,
+                                  .dense_ms = ms[D],
+                                  .dense_reduce_ms = ms[T_D],
+                                  .overlap_cost[PHASE_INPUT] = ms[COST]};
+        const double phases[1][N_PHASES] = {{[PHASE_INPUT] = ms[I],
+                                             [PHASE_FORWARD] = 1,
+                                             [PHASE_OUTPUT] = 2,
+                                             [PHASE_GRADIENT] = 2,
+                                             [PHASE_BACKWARD] = 4}};
+
+        is_near(step_of_ranks(&step, 1, phases), ms[WANT], 1e-12,
+                cases[i].what);
+    }
+}
+
 /* With n chunks, the shorter one of lookup and exchange is hidden except for
  * 1/n of it. */
 static void test_chunks(void)
@@ -388,6 +490,7 @@ int main(void)
     test_simulation(tap_size(1000, 10000));
     test_rises(tap_size(10000, 100000));
     test_exposed();
+    test_order();
     test_chunks();
     return tap_done();
 }

@@ -346,6 +346,22 @@ static void test_hidden_ids(void)
             "GPUs copy ids by their multiprocessors");
 }
 
+/* A step is told whether the dense part is known: by its layers or its time. */
+static void test_known(void)
+{
+    static const char dense[] = "bottom:13-64;interaction:cat;top:64-1";
+    struct problem problem;
+    struct comm_model model;
+
+    make_problem(&problem, 8, 1024, NULL);
+    model = gpu_spec_comm(shipped_gpu("h100", &arena), &problem.cluster);
+    ok(!comm_model_step(&model, &problem).knows_dense, "no dense part");
+    problem.job.dense_ms[1] = 2;
+    ok(comm_model_step(&model, &problem).knows_dense, "its time");
+    make_problem(&problem, 8, 1024, dense);
+    ok(comm_model_step(&model, &problem).knows_dense, "its layers");
+}
+
 int main(void)
 {
     test_products();
@@ -357,6 +373,7 @@ int main(void)
     test_published_all_reduces();
     test_relations();
     test_hidden_ids();
+    test_known();
     arena_release(&arena);
     return tap_done();
 }
