@@ -11,6 +11,7 @@
 #include "core/what_if.h"
 #include "costmodel/models/oracle_open.h"
 #include "emit/page.h"
+#include "emit/plan_diff.h"
 #include "emit/report_figures.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
@@ -100,10 +101,18 @@ static json_t *find(const struct plan *plan, struct arena *arena)
     return found;
 }
 
+/* What the page is made of. */
+struct page_request {
+    json_t *documents;
+    struct plan_diff diff; /* the first two plans, of n_plans */
+    size_t n_plans;
+};
+
 /* In the document, replaces the content of the file by the plan that was read
  * from it, and adds figures derived from the plan. */
-static int add_plan(json_t *document, const char *text, size_t len,
-                    const char *path, struct arena *arena, struct err *err)
+static int add_plan(struct page_request *request, json_t *document,
+                    const char *text, size_t len, const char *path,
+                    struct arena *arena, struct err *err)
 {
     struct plan plan;
     json_t *content;
@@ -119,10 +128,32 @@ static int add_plan(json_t *document, const char *text, size_t len,
     page_fold_shards(content, &plan);
     json_object_set_new(document, "content", content);
     json_object_set_new(document, "found", find(&plan, arena));
+    if (request->n_plans < 2) {
+        request->diff.paths[request->n_plans] =
+            text_shown(path_name(path), arena);
+        request->diff.plans[request->n_plans] = plan;
+    }
+    request->n_plans++;
     return 0;
 }
 
-static int add_document(json_t *documents, const char *path,
+/* If the page has two plans, it begins with what moves between them. */
+static void add_pair(struct page_request *request, struct arena *arena)
+{
+    struct plan_diff *diff = &request->diff;
+
+    if (request->n_plans != 2)
+        return;
+    plan_moves_find(&diff->moves, &diff->plans[0], &diff->plans[1], arena);
+    json_array_insert_new(
+        request->documents, 0,
+        json_pack(
+            "{s:s, s:s, s:o, s:b}", "file",
+            arena_printf(arena, "%s and %s", diff->paths[0], diff->paths[1]),
+            "kind", "diff", "content", plan_diff_to_json(diff), "pair", 1));
+}
+
+static int add_document(struct page_request *request, const char *path,
                         struct arena *arena, struct err *err)
 {
     json_t *content = NULL, *document;
@@ -144,22 +175,24 @@ static int add_document(json_t *documents, const char *path,
     document =
         json_pack("{s:s, s:s, s:o}", "file", text_shown(path_name(path), arena),
                   "kind", kind, "content", content);
-    json_array_append_new(documents, document);
+    json_array_append_new(request->documents, document);
     return strcmp(kind, "plan")
                ? 0
-               : add_plan(document, text, len, path, arena, err);
+               : add_plan(request, document, text, len, path, arena, err);
 }
 
 static int run_report(struct cli *cli, struct err *err)
 {
-    json_t *documents = json_array(), *document;
+    struct page_request request = {.documents = json_array()};
+    json_t *documents = request.documents, *document;
     struct buf page = {0};
     int rc = 0;
     size_t i;
 
     for (i = 0; !rc && i < cli->n_args; i++)
-        rc = add_document(documents, cli->args[i], cli->arena, err);
+        rc = add_document(&request, cli->args[i], cli->arena, err);
     if (!rc) {
+        add_pair(&request, cli->arena);
         page_print(documents, &page);
         rc = file_write(cli_string(cli, "output"), page.data, page.len, err);
     }
@@ -167,6 +200,7 @@ static int run_report(struct cli *cli, struct err *err)
     {
         json_object_del(document, "content");
         json_object_del(document, "found");
+        json_object_del(document, "pair");
     }
     if (!rc)
         cli_print_json(json_pack("{s:s, s:I, s:O}", "output",

@@ -99,6 +99,9 @@ for document in data["documents"]:
     print(document["kind"], "is what the file says")
 END
 python3 look.py page.html
+# Two plans begin with what moves between them; three do not.
+"$ns" report plan.json plan.json -o pair.html --json | grep file
+"$ns" report plan.json plan.json plan.json -o three.html --json | grep file
 "$ns" report plan.json >piped.html
 python3 look.py piped.html
 "$ns" report trace.csv | python3 -c '

@@ -206,6 +206,134 @@ def check_others(plan):
     )
 
 
+def check_answers(plan):
+    """explain, diff, ranges and report give what the commands give."""
+    other = neuroshard.plan(LIST, 2, seed=1, shard="table", **QUICK)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder) / name) for name in ("old", "new")]
+        plan.save(files[0])
+        other.save(files[1])
+        for form, given in (("plans", (plan, other)), ("paths", files)):
+            _, out, _ = command("diff", *files, "--json")
+            got, want = neuroshard.diff(*given), json.loads(out)
+            for side in ("before", "after"):
+                got[side].pop("plan")
+                want[side].pop("plan")
+            ok(got == want, f"diff: the command's, of {form}")
+        _, out, _ = command("explain", files[0], "--json")
+        ok(
+            neuroshard.explain(plan) == json.loads(out),
+            "explain: the command's",
+        )
+        command("report", files[0], f"-o{folder}/page.html")
+        page = Path(folder, "page.html").read_text(encoding="utf-8")
+        pages = [
+            re.sub('"search_ms":[^,]*,', "", text)
+            for text in (neuroshard.report(files[0]), page)
+        ]
+        ok(pages[0] == pages[1], "report: the command's page")
+    pair = neuroshard.report(plan, other)
+    ok(
+        '"pair":true' in pair
+        and pair.count('"kind":"plan"') == 2
+        and "page_0.json and page_1.json" in pair,
+        "report: two plans are shown side by side",
+    )
+    rows = neuroshard.ranges(LIST, "1,2", **QUICK)
+    ok(
+        [row["gpus"] for row in rows] == [1, 2] and rows[1]["fits"],
+        "ranges: a row for each number of GPUs",
+        f"{rows}",
+    )
+    refused(
+        lambda: neuroshard.ranges(LIST, 2, **QUICK),
+        65,
+        "it has no counts",
+        "ranges: one number of GPUs is no range",
+    )
+    refused(
+        lambda: neuroshard.diff(plan, {}),
+        1,
+        "new: ",
+        "diff: a message names the argument",
+    )
+
+
+def check_notebook(plan):
+    """What a notebook shows of a plan, and rows for a DataFrame."""
+    text = repr(plan)
+    ok(
+        text.startswith("<neuroshard.Plan: 5 tables in ")
+        and f"on 2 GPUs, GPU work {plan.gpu_ms:.4g} ms" in text
+        and "\n" not in text
+        and len(text) < 100,
+        f"repr: {text}",
+    )
+    page = plan._repr_html_()
+    ok(
+        page.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+        and page.count('"') == 4,
+        "a notebook shows the page in a frame",
+        page[:200],
+    )
+    bare = {k: v for k, v in plan.json.items() if k != "total_ms"}
+    bare["devices"] = []
+    ok(
+        neuroshard.Plan(bare)._repr_html_() is None,
+        "and only the text of a plan without prices",
+    )
+    names = {table["name"] for table in plan.json["tables"]}
+    ok(
+        len(plan.shards) == len(plan.json["shards"])
+        and {row["table"] for row in plan.shards} == names
+        and not any(
+            isinstance(v, (dict, list)) for v in plan.shards[0].values()
+        ),
+        "shards: a row each, with the name of the table",
+    )
+    device = plan.devices[1]
+    ok(
+        device["device"] == 1
+        and device["forward_ms"]
+        == plan.json["devices"][1]["phases_ms"]["forward"]
+        and device["weights_bytes"]
+        == plan.json["devices"][1]["memory_bytes"]["weights"]
+        and all(not isinstance(v, (dict, list)) for v in device.values()),
+        "devices: a row each, with phases and memory as columns",
+        f"{device}",
+    )
+
+
+class PandasFrame:
+    """Has the one method of pandas.DataFrame that is used."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def to_dict(self, orient):
+        return self.rows if orient == "records" else None
+
+
+class PolarsFrame(PandasFrame):
+    def to_dicts(self):
+        return self.rows
+
+
+def check_frames():
+    rows = [
+        {"name": "a", "rows": 100, "dim": 8, "pooling_factor": 2.0},
+        {"name": "b", "rows": 90, "dim": 8, "pooling_factor": 1.0},
+    ]
+    want = neuroshard.plan(rows, 1, **QUICK).json
+    gaps = [{**row, "zipf_alpha": float("nan")} for row in rows]
+    for name, frame in (
+        ("pandas", PandasFrame(gaps)),
+        ("polars", PolarsFrame([{**row, "zipf_alpha": None} for row in rows])),
+    ):
+        got = neuroshard.plan(frame, 1, **QUICK).json
+        same(got, want, f"a DataFrame of {name}, with missing cells")
+
+
 def check_options(plan):
     kept = neuroshard.plan(LIST, 2, from_=plan, move_limit="0", **QUICK)
     ok(
@@ -349,6 +477,9 @@ def main():
     plan = check_plan()
     check_tables()
     check_others(plan)
+    check_answers(plan)
+    check_notebook(plan)
+    check_frames()
     check_options(plan)
     check_refusals()
     check_sentences()

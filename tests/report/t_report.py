@@ -162,6 +162,7 @@ def make_pages(folder):
             (folder / output).write_text(text, encoding="utf-8")
     pages = {name: [name] for name in PAGES}
     pages["several"] = ["small", "trace", "compare", "range"]
+    pages["pair"] = ["small", "six"]
     for name, files in pages.items():
         status, _, said = neuroshard("report", *files, "-o", name + ".html")
         if status:
@@ -409,6 +410,42 @@ def check_sorting(page, plan):
     )
 
 
+def check_pair(page, path):
+    """Two plans are drawn side by side, and the navigation names each."""
+    page.open(path, 1280)
+    heads = page.run(
+        "[...document.querySelectorAll('.pairs h3')].map(node => "
+        "[node.textContent, node.getBoundingClientRect().top])"
+    )
+    ok(
+        len(heads) == 2
+        and heads[0][0].startswith("small: ")
+        and heads[1][0].startswith("six: ")
+        and heads[0][1] == heads[1][1],
+        "two plans side by side",
+        f"{heads}",
+    )
+    named = page.run(
+        "[...document.querySelectorAll('nav b')].map(node => node.textContent)"
+    )
+    ok(
+        named == ["small and six", "small", "six"],
+        "the navigation names the files",
+        f"{named}",
+    )
+    rows = page.run(
+        "[...document.querySelectorAll('[aria-label=\"where each table was "
+        "and is\"] tbody tr')].map(row => [row.className, "
+        "row.cells[1].textContent])"
+    )
+    ok(
+        rows
+        and all((size != "0 B") == (mark == "strong") for mark, size in rows),
+        "tables that move are bold",
+        f"{rows[:5]}",
+    )
+
+
 def check_hostile(page, path):
     """Names of tables are text, not markup."""
     page.open(path, 1280)
@@ -517,6 +554,7 @@ def main():
         check_pointer(page, plan)
         check_keys(page)
         check_sorting(page, plan)
+        check_pair(page, pages["pair"])
         check_hostile(page, pages["hostile"])
         check_folding(page, pages["large"])
         check_timeline(page, pages)

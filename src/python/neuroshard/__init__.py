@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import html
 import io
 import json as _json
 import os
@@ -43,7 +44,19 @@ from typing import (
 from . import _program
 from ._program import Error
 
-__all__ = ["Error", "Plan", "Table", "compare", "emit", "plan", "price"]
+__all__ = [
+    "Error",
+    "Plan",
+    "Table",
+    "compare",
+    "diff",
+    "emit",
+    "explain",
+    "plan",
+    "price",
+    "ranges",
+    "report",
+]
 __version__ = _program.VERSION
 
 BAD_ANSWER = 65
@@ -76,9 +89,10 @@ class Table:
     group: Optional[str] = None
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Plan:
-    """A plan; neuroshard-plan(5) describes its format.
+    """A plan; neuroshard-plan(5) describes its format. A notebook shows it as
+    the page of `neuroshard report`.
 
     json     -- the parsed plan file
     report   -- report that the command prints about the plan
@@ -104,6 +118,45 @@ class Plan:
         """Predicted speed; an upper bound if the dense part is not known."""
         return self._number("samples_per_second")
 
+    @property
+    def shards(self) -> List[Dict[str, Any]]:
+        """The pieces of the tables, one row each, with the names of their
+        tables: `pandas.DataFrame(plan.shards)`."""
+        names = [table["name"] for table in self.json["tables"]]
+        return [
+            {**shard, "table": names[shard["table"]]}
+            for shard in self.json["shards"]
+        ]
+
+    @property
+    def devices(self) -> List[Dict[str, Any]]:
+        """The GPUs, one row each. Times of phases are columns such as
+        `forward_ms`, and items of memory columns such as `weights_bytes`."""
+        return [
+            {"device": i, **_flat(device)}
+            for i, device in enumerate(self.json["devices"])
+        ]
+
+    def __repr__(self) -> str:
+        json = self.json
+        text = (
+            f"{len(json['tables'])} tables in {len(json['shards'])} shards on "
+            f"{json['cluster']['gpus']} GPUs"
+        )
+        for key, what in (("total_ms", "GPU work"), ("step_ms", "step")):
+            if isinstance(json.get(key), (int, float)):
+                text += f", {what} {json[key]:.4g} ms"
+        return f"<neuroshard.Plan: {text}>"
+
+    def _repr_html_(self) -> Optional[str]:
+        """The page in a frame of its own; None if the plan is not priced."""
+        try:
+            page = html.escape(report(self))
+        except Error:
+            return None
+        style = "width:100%;height:60em;border:0"
+        return f'<iframe srcdoc="{page}" style="{style}"></iframe>'
+
     def _number(self, key: str) -> float:
         number = self.json.get(key)
         if not isinstance(number, (int, float)):
@@ -119,8 +172,9 @@ class Plan:
         return emit(self, format, **options)
 
 
+# Any: a DataFrame of pandas or polars
 Tables = Union[
-    str, "os.PathLike[str]", Sequence[Union[Table, Mapping[str, Any]]]
+    str, "os.PathLike[str]", Sequence[Union[Table, Mapping[str, Any]]], Any
 ]
 AnyPlan = Union[str, "os.PathLike[str]", Plan, Mapping[str, Any]]
 
@@ -130,7 +184,8 @@ def plan(tables: Tables, gpus: Union[int, str, None], **options: Any) -> Plan:
 
     tables -- path of a table list, or the tables themselves: `Table`s, or
               mappings with the columns of neuroshard-tables(5), in which
-              `sharding` and `bins` may be lists
+              `sharding` and `bins` may be lists, or a DataFrame of pandas or
+              polars with these columns
     gpus   -- number of GPUs; "1..16" selects the smallest number in this range
               that holds the tables; None if `cluster` gives the number
     """
@@ -149,19 +204,48 @@ def compare(
     """Compares our plan with the plans of other planners: `neuroshard
     compare`. Returns a dictionary per planner, with `planner`, `valid`,
     `total_ms` ..."""
-    asked = {"gpus": gpus, "json": True, **options}
-    answer = _parsed("compare", _run("compare", _tables(tables), asked).out)
-    planners = answer.get("planners")
-    if not isinstance(planners, list):
-        raise _bad_answer("compare", "it has no planners")
-    return planners
+    asked = {"gpus": gpus, **options}
+    answer = _answer("compare", [_tables(tables)], asked)
+    return _rows("compare", answer, "planners")
+
+
+def ranges(
+    tables: Tables, gpus: Union[int, str, None], **options: Any
+) -> List[Dict[str, Any]]:
+    """Plans for several numbers of GPUs, or for several GPUs: `neuroshard
+    plan` with gpus="8..64:8" or gpu="h100,a100". Returns a dictionary per
+    line of the command's table, with `gpu`, `gpus`, `fits`, `step_ms`,
+    `samples_per_second` ..."""
+    asked = {"gpus": gpus, **options}
+    answer = _answer("plan", [_tables(tables)], asked)
+    return _rows("plan", answer, "counts")
+
+
+def explain(plan: AnyPlan, **options: Any) -> Dict[str, Any]:
+    """Returns what limits the plan and what would help: `neuroshard explain`
+    with --json."""
+    return _answer("explain", [_plan(plan)], options)
+
+
+def diff(old: AnyPlan, new: AnyPlan, **options: Any) -> Dict[str, Any]:
+    """Returns the gain of the plan `new` over `old` and the pieces that move:
+    `neuroshard diff` with --json."""
+    return _answer("diff", [_plan(old, "old"), _plan(new, "new")], options)
+
+
+def report(*documents: AnyPlan) -> str:
+    """Returns an HTML page of plans and of the command's other JSON documents:
+    `neuroshard report`. Two plans are also shown side by side."""
+    sources = [_plan(one, f"page_{i}") for i, one in enumerate(documents)]
+    written = _run("report", sources, {}, "page.html").written
+    return written.decode("utf-8", "replace")
 
 
 def emit(plan: AnyPlan, format: str, **options: Any) -> str:
     """Returns the plan in the format of a training framework: `neuroshard
     emit`."""
     asked = {"format": format, **options}
-    written = _run("emit", _plan(plan), asked, "emitted").written
+    written = _run("emit", [_plan(plan)], asked, "emitted").written
     try:
         return written.decode()
     except UnicodeDecodeError as error:
@@ -176,8 +260,8 @@ class _Done(NamedTuple):
 
 class _Input(NamedTuple):
     path: str
-    stdin: bytes = b""
-    what: str = ""  # name of stdin in messages
+    stdin: bytes = b""  # if there are several inputs, content of a file
+    what: str = ""  # name of stdin, or of the file, in messages
     lines: Sequence[str] = ()  # table of each line, from line 2 on
 
 
@@ -200,7 +284,7 @@ def _readable(text: str, source: _Input, folder: Path) -> str:
 
 
 def _planned(command: str, source: _Input, options: Mapping[str, Any]) -> Plan:
-    done = _run(command, source, options, "plan.json")
+    done = _run(command, [source], options, "plan.json")
     json = _parsed(command, done.written)
     for member in ("neuroshard_plan", "tables", "shards", "devices"):
         if member not in json:
@@ -212,9 +296,25 @@ def _planned(command: str, source: _Input, options: Mapping[str, Any]) -> Plan:
     return Plan(json, report, done.warnings)
 
 
+def _answer(
+    command: str, sources: Sequence[_Input], options: Mapping[str, Any]
+) -> Dict[str, Any]:
+    asked = {"json": True, **options}
+    return _parsed(command, _run(command, sources, asked).out)
+
+
+def _rows(
+    command: str, answer: Mapping[str, Any], key: str
+) -> List[Dict[str, Any]]:
+    rows = answer.get(key)
+    if not isinstance(rows, list):
+        raise _bad_answer(command, f"it has no {key}")
+    return rows
+
+
 def _run(
     command: str,
-    source: _Input,
+    sources: Sequence[_Input],
     options: Mapping[str, Any],
     output: str = "",
 ) -> _Done:
@@ -224,7 +324,11 @@ def _run(
         raise Error("'output' is no option here: save what is returned", 2)
     warnings: List[str] = []
     with _program.folder() as folder:
-        args = [command, source.path, *_arguments(options, folder)]
+        if len(sources) > 1:
+            sources = [_in_file(source, folder) for source in sources]
+        source = sources[0]
+        paths = [source.path for source in sources]
+        args = [command, *paths, *_arguments(options, folder)]
         written = folder / (output or "none")
         if output:
             args.append(f"--output={written}")
@@ -238,6 +342,15 @@ def _run(
         file = written.read_bytes() if written.exists() else b""
         warnings = [_readable(text, source, folder) for text in warnings]
     return _Done(out, file, warnings)
+
+
+def _in_file(source: _Input, folder: Path) -> _Input:
+    """Returns the input as a file: only one can be standard input."""
+    if source.path != "-":
+        return source
+    file = folder / f"{source.what}.json"
+    file.write_bytes(source.stdin)
+    return _Input(str(file))
 
 
 def _arguments(options: Mapping[str, Any], folder: Path) -> List[str]:
@@ -265,17 +378,34 @@ def _path(path: Union[str, os.PathLike[str]]) -> _Input:
     return _Input(os.path.join(".", name) if name.startswith("-") else name)
 
 
-def _plan(plan: AnyPlan) -> _Input:
+def _plan(plan: AnyPlan, what: str = "the plan") -> _Input:
     if isinstance(plan, Plan):
         plan = plan.json
     if isinstance(plan, Mapping):
-        return _Input("-", _bytes(plan), "the plan")
+        return _Input("-", _bytes(plan), what)
     return _path(plan)
+
+
+def _flat(row: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the row with the members of its mappings as columns of its own:
+    {"phases_ms": {"input": 1}} becomes {"input_ms": 1}."""
+    flat: Dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            unit = key.rpartition("_")[2]
+            flat.update({f"{part}_{unit}": v for part, v in value.items()})
+        else:
+            flat[key] = value
+    return flat
 
 
 def _tables(tables: Tables) -> _Input:
     if isinstance(tables, (str, os.PathLike)):
         return _path(tables)
+    if hasattr(tables, "to_dicts"):  # polars
+        tables = tables.to_dicts()
+    elif hasattr(tables, "to_dict"):  # pandas
+        tables = tables.to_dict("records")
     rows = [_row(table) for table in tables]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
@@ -292,7 +422,12 @@ def _tables(tables: Tables) -> _Input:
 def _row(table: Union[Table, Mapping[str, Any]]) -> Dict[str, Any]:
     if isinstance(table, Table):
         table = vars(table)
-    row = {key: value for key, value in table.items() if value is not None}
+    # A cell that is missing in a DataFrame is None or NaN.
+    row = {
+        key: value
+        for key, value in table.items()
+        if value is not None and value == value
+    }
     if "rows" in row and "num_embeddings" not in row:
         row["num_embeddings"] = row.pop("rows")
     if not isinstance(row.get("sharding", ""), str):
