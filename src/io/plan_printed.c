@@ -137,7 +137,7 @@ static json_t *read_list(const char *text)
     struct err unused = {0};
     json_t *list = NULL;
 
-    if (*text != '[' || python_value(&list, &text, &unused))
+    if (*text != '[' || python_value(&list, &text, NULL, &unused))
         return NULL;
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!json_is_integer(json_array_get(list, i)) || *text) {
@@ -321,7 +321,7 @@ static int read_repr(struct printed_reader *reader, const char **pos,
 {
     json_t *plan, *first;
 
-    if (python_value(&plan, pos, err))
+    if (python_value(&plan, pos, NULL, err))
         return -1;
     first = json_object_iter_value(json_object_iter(plan));
     /* the text is a single module */

@@ -239,10 +239,10 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
                 err, "%s is %s%s",
                 cells->names[c] ? cells->names[c] : "pooling_factor",
                 cells->texts[c] ? "empty" : "missing",
-                c == COLUMN_DIM ? "; option '--dim D' fills empty cells"
-                : c == COLUMN_POOLING
-                    ? "; option '--pooling P' fills empty cells"
-                    : "");
+                c == COLUMN_ROWS  ? ""
+                : c == COLUMN_DIM ? "; option '--dim D' fills empty cells"
+                : cells->texts[c] ? "; option '--pooling P' fills empty cells"
+                                  : "; option '--pooling P' gives it");
     if (check_bins(cells, table, err))
         return -1;
     table->skew_assumed = !table->has_bins && !is_given(cells, COLUMN_ZIPF);

@@ -9,9 +9,13 @@
 #include "io/tables_columns.h"
 #include "io/tables_csv.h"
 #include "io/tables_dlrm.h"
+#include "io/tables_easyrec.h"
 #include "io/tables_header.h"
 #include "io/tables_json.h"
+#include "io/tables_model.h"
+#include "io/tables_python.h"
 #include "io/tables_tbe.h"
+#include "io/tables_yaml.h"
 
 #include <string.h>
 
@@ -121,9 +125,12 @@ static int check_format(const char *text, size_t len, const char *source,
     if (options->columns)
         return err_input(err,
                          "%s:1: unknown format; known are CSV with a header "
-                         "that names its columns, JSON with a member or an "
-                         "element per table, a TBE report of FBGEMM, the "
-                         "output of TorchRec's planner, a command line of DLRM",
+                         "that names its columns, JSON or YAML with a member "
+                         "or an element per table, EmbeddingBagConfig in "
+                         "Python, a printed model, HugeCTR's Python, a "
+                         "configuration of TorchEasyRec, a TBE report of "
+                         "FBGEMM, the output of TorchRec's planner, a command "
+                         "line of DLRM",
                          source);
     return err_input(
         err,
@@ -142,7 +149,11 @@ int tables_from_text(struct table_list *list, const char *text, size_t len,
     } forms[] = {
         {tables_is_tbe, tables_from_tbe},
         {tables_is_stats, tables_from_stats},
+        {tables_is_python, tables_from_python},
+        {tables_is_model, tables_from_model},
+        {tables_is_easyrec, tables_from_easyrec},
         {is_json, tables_from_json},
+        {tables_is_yaml, tables_from_yaml},
         {tables_is_dlrm, tables_from_dlrm},
     };
 

@@ -17,6 +17,8 @@
  * refuse, warn, leave a cell empty, or return the right list. */
 
 #define MAX_TABLES 12
+/* Lookups of the tables whose format has none, as --pooling gives them. */
+#define POOLING 3
 
 /* Result of the last import. */
 static struct arena arena;
@@ -66,10 +68,11 @@ static bool is_right(void)
     return true;
 }
 
-static enum outcome import(const struct buf *text)
+static enum outcome import_with(const struct buf *text, double pooling)
 {
     static struct buf notes;
     const struct tables_options options = {.columns = "",
+                                           .pooling = pooling,
                                            .notes = &notes,
                                            .keeps_unknown = true,
                                            .warn = count_warning};
@@ -83,6 +86,11 @@ static enum outcome import(const struct buf *text)
                           &arena, &err);
     buf_release(&notes);
     return rc ? REFUSED : is_right() ? RIGHT : n_warnings ? WARNED : WRONG;
+}
+
+static enum outcome import(const struct buf *text)
+{
+    return import_with(text, 0);
 }
 
 /* --- damage --- */
@@ -420,6 +428,177 @@ static enum outcome import_dlrm(const struct buf *text, bool is_spoilt)
     return outcome == RIGHT && is_spoilt && !n_warnings ? WRONG : outcome;
 }
 
+/* --- Python, models, TorchEasyRec and YAML --- */
+
+/* Cuts off up to half of a text. */
+static void cut_at(struct buf *out, struct rng *rng)
+{
+    out->len -= 2 + rng_below(rng, out->len / 2);
+}
+
+static void add_config(struct buf *out, size_t i, const char *rows)
+{
+    buf_printf(out,
+               "    EmbeddingBagConfig(\n        name=\"t%zu\",\n"
+               "        num_embeddings=%s,\n        embedding_dim=%u,\n"
+               "        feature_names=[\"f%zu\"],\n    ),\n",
+               i, rows, want[i].dim, i);
+}
+
+/* Draws tables that all have the same lookups, which --pooling gives. */
+static void draw_pooling(void)
+{
+    for (size_t i = 0; i < n_want; i++)
+        want[i].pooling_factor = POOLING;
+}
+
+static void add_python(struct buf *out, size_t bad, const char *rows)
+{
+    draw_pooling();
+    buf_printf(out, "N = 100\ntables = [\n");
+    for (size_t i = 0; i < n_want; i++) {
+        char right[32];
+
+        snprintf(right, sizeof(right), "%" PRIu64 " + 1 * N",
+                 want[i].num_embeddings);
+        want[i].num_embeddings += 100;
+        add_config(out, i, i == bad ? rows : right);
+    }
+    buf_printf(out, "]\n");
+}
+
+static void make_python(struct buf *out, struct rng *rng)
+{
+    (void)rng;
+    add_python(out, n_want, "");
+}
+
+static void spoil_python(struct buf *out, struct rng *rng)
+{
+    static const char *const rows[] = {
+        "args.rows", "sizes[0]", "N if big else 5", "7.5",
+        "int(1e6)",  "-5",       "10 ** 40",        "max(3, 4)"};
+    const size_t kind = rng_below(rng, 12), at = rng_below(rng, n_want);
+
+    add_python(out, kind < 8 ? at : n_want, kind < 8 ? rows[kind] : "");
+    if (kind == 8) { /* a table twice, with other rows */
+        add_config(out, at, "7");
+    } else if (kind == 9) { /* a constant with two values */
+        buf_printf(out, "N = 200\n");
+    } else if (kind == 10) {
+        buf_printf(out, "EmbeddingBagConfig(name=\"t\", num_embeddings=5");
+    } else if (kind == 11) {
+        buf_printf(out, "for i in range(3):\n    EmbeddingBagConfig(name=f\"x"
+                        "{i}\", num_embeddings=5, embedding_dim=4)\n");
+    }
+}
+
+static void make_model(struct buf *out, struct rng *rng)
+{
+    (void)rng;
+    draw_pooling();
+    buf_printf(out, "DLRM(\n  (ebc): EmbeddingBagCollection(\n"
+                    "    (embedding_bags): ModuleDict(\n");
+    for (size_t i = 0; i < n_want; i++)
+        buf_printf(out,
+                   "      (t%zu): EmbeddingBag(%" PRIu64 ", %u, mode='sum')\n",
+                   i, want[i].num_embeddings, want[i].dim);
+    buf_printf(out, "    )\n  )\n  (over): Linear(in_features=3, "
+                    "out_features=1)\n)\n");
+}
+
+static void spoil_model(struct buf *out, struct rng *rng)
+{
+    const size_t kind = rng_below(rng, 5);
+
+    make_model(out, rng);
+    if (kind == 0) {
+        cut_at(out, rng);
+    } else if (kind == 1) { /* printed again without the last table */
+        n_want--;
+        make_model(out, rng);
+        n_want++;
+    } else if (kind == 2) { /* printed again with other rows */
+        want[0].num_embeddings++;
+        make_model(out, rng);
+    } else if (kind == 3) {
+        buf_printf(out, "  (t0): EmbeddingBag(7)\n");
+    } else {
+        buf_printf(out, "X(\n  (m): Y(\n  (t0): EmbeddingBag(7, 4)\n)\n");
+    }
+}
+
+static void add_feature(struct buf *out, size_t i, const char *rows)
+{
+    buf_printf(out,
+               "feature_configs {\n  id_feature {\n    feature_name: \"f%zu\"\n"
+               "    embedding_name: \"t%zu\"\n    %s%" PRIu64 "%s\n"
+               "    embedding_dim: %u\n    value_dim: %g\n  }\n}\n",
+               i, i, rows, want[i].num_embeddings, *rows == 'v' ? "\"" : "",
+               want[i].dim, want[i].pooling_factor);
+}
+
+static void make_easyrec(struct buf *out, struct rng *rng)
+{
+    buf_printf(out, "model_dir: \"x\"  # it's %u\n",
+               (unsigned)rng_below(rng, 9));
+    for (size_t i = 0; i < n_want; i++)
+        add_feature(out, i, i % 2 ? "num_buckets: " : "hash_bucket_size: ");
+}
+
+static void spoil_easyrec(struct buf *out, struct rng *rng)
+{
+    const size_t kind = rng_below(rng, 6), at = rng_below(rng, n_want);
+
+    if (kind == 0) {
+        add_feature(out, at, "vocab_file: \"");
+    } else if (kind == 1) {
+        add_feature(out, at, "other: ");
+    } else if (kind == 2) {
+        want[at].dim += 4;
+        add_feature(out, at, "num_buckets: ");
+        want[at].dim -= 4;
+    }
+    make_easyrec(out, rng);
+    if (kind == 3)
+        out->len -= 2 + rng_below(rng, 40);
+    else if (kind == 4)
+        buf_printf(out, "}\n");
+    else if (kind == 5)
+        add_feature(out, at, "num_buckets: 1");
+}
+
+static void make_yaml(struct buf *out, struct rng *rng)
+{
+    const bool is_list = rng_below(rng, 2);
+
+    buf_printf(out, "# tables\ntables:\n");
+    for (size_t i = 0; i < n_want; i++)
+        buf_printf(out,
+                   is_list ? "- name: t%zu\n  num_embeddings: %" PRIu64
+                             "\n  dim: %u\n  pooling_factor: %g\n"
+                           : "  t%zu: {num_embeddings: %" PRIu64
+                             ", dim: %u, pooling_factor: %g}\n",
+                   i, want[i].num_embeddings, want[i].dim,
+                   want[i].pooling_factor);
+}
+
+static void spoil_yaml(struct buf *out, struct rng *rng)
+{
+    static const char *const more[] = {"\tx: 1\n",
+                                       " - y: 1\n",
+                                       "tables: 3\n",
+                                       "z: &a 1\n",
+                                       "z: {num_embeddings: 4\n",
+                                       "---\nz: 1\n",
+                                       "z: |\n  text\n",
+                                       "z: 'open\n",
+                                       "no colon\n"};
+
+    make_yaml(out, rng);
+    buf_printf(out, "%s", more[rng_below(rng, 9)]);
+}
+
 /* --- arrays of ids --- */
 
 static int64_t ids[4][600];
@@ -553,6 +732,14 @@ static enum outcome import_strict(const struct buf *text, bool is_spoilt)
     return is_spoilt && outcome == RIGHT ? WRONG : outcome;
 }
 
+/* The same for formats without lookups. */
+static enum outcome import_pooled(const struct buf *text, bool is_spoilt)
+{
+    const enum outcome outcome = import_with(text, POOLING);
+
+    return is_spoilt && outcome == RIGHT ? WRONG : outcome;
+}
+
 static const struct format {
     const char *name;
     void (*make)(struct buf *out, struct rng *rng);
@@ -565,6 +752,10 @@ static const struct format {
     {"CSV, contradictions", make_csv, spoil_csv, import_strict},
     {"JSON, contradictions", make_json, spoil_json, import_strict},
     {"DLRM, contradictions", make_dlrm, spoil_dlrm, import_dlrm},
+    {"Python, contradictions", make_python, spoil_python, import_pooled},
+    {"model, contradictions", make_model, spoil_model, import_pooled},
+    {"EasyRec, contradictions", make_easyrec, spoil_easyrec, import_strict},
+    {"YAML, contradictions", make_yaml, spoil_yaml, import_strict},
 };
 
 static void try_format(const struct format *format, size_t n_damaged,

@@ -221,7 +221,7 @@ static void test_warnings(void)
     is_i64(read_text("{\"a\": [3, 8]}", 0), -1, "no pooling factors");
     is_str(err.msg,
            "t.json:1: table 'a': pooling_factor is missing; option '--pooling "
-           "P' fills empty cells",
+           "P' gives it",
            "are refused");
     pooling = 1;
 }

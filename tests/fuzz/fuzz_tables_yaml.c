@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/tables_yaml.h"
+
+#include "tests/fuzz/tables_valid.h"
+#include "tests/fuzz/target.h"
+
+/* A list in YAML. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+
+    MUST(text);
+    memcpy(text, data, size);
+    text[size] = '\0';
+    (void)tables_is_yaml(text);
+    must_import_list(tables_from_yaml, (const uint8_t *)text, size);
+    free(text);
+    return 0;
+}
