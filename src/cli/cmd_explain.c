@@ -12,14 +12,14 @@
 static const struct option_spec own_options[] = {
     OPTIONS_HEADED("alternatives"),
     {"device", 0, OPTION_U64, "R", NULL, 0, PLANNING_MAX_GPUS - 1, NULL,
-     "GPU whose pieces are examined; default: the one that sets the step time"},
+     "list and examine the pieces of this GPU; default: examine those of the "
+     "GPU that others wait for"},
     {"what-if", 0, OPTION_STRINGS, "SETTINGS", NULL, 0, 0, NULL,
-     "what becomes of the plan with other settings, such as "
-     "batch=131072,reserve=30%, or of a fresh one, as gpus=16; may be "
-     "repeated"},
+     "also the plan with other settings, such as batch=131072,reserve=30%, or "
+     "a fresh plan for gpus=16; may be repeated"},
     {"anew", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "also the plan of a short search: for these GPUs, for more, and for fp16 "
-     "weights"},
+     "also fresh plans by short searches: for these GPUs, for more, and with "
+     "fp16 weights"},
     {0},
 };
 

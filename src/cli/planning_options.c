@@ -43,8 +43,8 @@ const struct option_spec job_options[] = {
     OPTIONS_HEADED(JOB_HEADING),
     {"pipeline", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
      "sdd|none|prefetch|semisync",
-     "what the training job overlaps with a step, named as TorchRec's "
-     "pipelines; default: the plan's, or sdd"},
+     "training pipeline of the job, named after TorchRec's; default: the "
+     "plan's, or sdd"},
     {"chunks", 0, OPTION_U64, "N", NULL, 1, JOB_MAX_CHUNKS, NULL,
      "chunks into which the job splits lookups and their exchange; default: "
      "the plan's, or 1"},

@@ -41,8 +41,9 @@
  *               names the property
  *   ERR_DEVICE  the weights of all ranks do not fit into memory together
  *
- * If one of several processes fails, the caller can only call world_abort, as
- * after exec_run. A difference from the reference is not an error.
+ * After an interrupt it fails with ERR_INTERRUPTED. If one of several processes
+ * fails, the caller can only call world_abort, as after exec_run. A difference
+ * from the reference is not an error.
  */
 int exec_train(struct train_result *result, const struct plan *plan,
                struct world *world, struct device *device,

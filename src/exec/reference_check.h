@@ -66,12 +66,14 @@ void reference_check_pooled(struct reference_check *check,
                             const struct reference_rows *rows, size_t n,
                             const double *want, const float *got);
 /*
- * Compares all touched rows of the loaded pieces.
+ * Compares all touched rows of the loaded pieces, which are downloaded.
  *
- *     REFERENCE_UPDATES  with the rows after their update by the reference.
- *                        Then gives the reference's rows the executed weights
+ *     REFERENCE_UPDATES  Compares with the rows of the reference after their
+ *                        update. Then replaces these by the executed weights
  *                        and states, gathered from all processes. Collective.
- *     REFERENCE_WEIGHTS  with the reference's rows
+ *     REFERENCE_WEIGHTS  Compares with the rows of the reference.
+ *
+ * Fails with ERR_DEVICE, or as world_all_gather does.
  */
 int reference_check_rows(struct reference_check *check,
                          enum reference_what what, struct reference_rows *rows,

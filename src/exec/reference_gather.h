@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 /* Exchange of large blocks between the processes of a reference, over the
- * control functions of device/world.h. Both functions are collective. */
+ * control functions of device/world.h. Both functions are collective, and fail
+ * as world_all_gather does. */
 
 struct world;
 

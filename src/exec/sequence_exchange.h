@@ -26,8 +26,9 @@ struct sequence_set {
     size_t n;
 };
 
-/* Opens the exchanges of the placement's sequences; there may be none. The
- * caller calls sequence_exchange_close also after a failure. */
+/* Opens the exchanges of the placement's sequences; there may be none. Fails
+ * with ERR_DEVICE if device memory is short. The caller calls
+ * sequence_exchange_close also after a failure. */
 int sequence_exchange_open(struct sequence_set *set,
                            const struct placement *placement,
                            struct arena *arena, struct err *err) MUST_CHECK;

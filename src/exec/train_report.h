@@ -20,10 +20,11 @@ struct train_report {
     struct arena *arena;
 };
 
-/* Predicted time of a phase, and of the step. NAN if the plan has no predicted
- * times by phase, or if the phase is one of the dense part and the dense part
- * has no price. The all-reduce of dense gradients runs after the backward pass
- * here, so it counts as a whole. */
+/* Return the predicted time of a phase, and of the step, in ms. The time of a
+ * phase is NAN if the plan has no predicted times by phase. The times of the
+ * step and of phases of the dense part are also NAN if the dense part has no
+ * price. The all-reduce of dense gradients runs after the backward pass here,
+ * so it counts as a whole. */
 double train_predicted_ms(const struct train_report *run,
                           enum train_phase phase);
 double train_predicted_step_ms(const struct train_report *run);

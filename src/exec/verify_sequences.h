@@ -9,8 +9,10 @@
  * exec/verify.h. */
 
 /* Compares the vectors that step_forward gave every receiver in this process.
- * Puts the vectors of each lookup together from the pieces of its row, as a
- * receiver does, and compares them with the row of the unsharded table. */
+ * Puts the vector of each lookup together from the pieces of its row, as a
+ * receiver does, and compares it with the row of the unsharded table. A
+ * difference is stored in verify->found and is no error. Fails with
+ * ERR_DEVICE. */
 int verify_sequences(struct verify *verify, const struct exchange_set *set,
                      struct err *err) MUST_CHECK;
 
