@@ -101,7 +101,7 @@ static json_t *find(const struct plan *plan, struct arena *arena)
     return found;
 }
 
-/* What the page is made of. */
+/* Contents of the page. */
 struct page_request {
     json_t *documents;
     struct plan_diff diff; /* the first two plans, of n_plans */

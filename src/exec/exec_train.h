@@ -19,10 +19,9 @@
  *
  * PIPELINE_NONE runs these parts one after the other. PIPELINE_SDD runs the
  * input of the next step in a second thread, which exchanges ids in a second
- * world, beside the dense part. As in TorchRec, the ids leave after the
- * outputs, and the gradients wait for them. The weights of all ranks must fit
- * into memory together. Weights, ids, features and labels are drawn from the
- * seed.
+ * world during the dense part. As in TorchRec, the ids leave after the outputs,
+ * and the gradients wait for them. The weights of all ranks must fit into
+ * memory together. Weights, ids, features and labels are drawn from the seed.
  *
  * The result does not depend on the pipeline or the number of processes: all
  * weights have the same bits. It depends on the number of ranks, because each

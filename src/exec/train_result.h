@@ -23,8 +23,8 @@ enum train_phase {
 };
 extern const char *const train_phase_names[N_TRAIN_PHASES];
 /* Returns true for the phases in which ranks wait for each other: output,
- * gradient, dense reduce and replicas. The input is none, because nothing comes
- * before it. */
+ * gradient, dense reduce and replicas. Ranks do not wait for each other in the
+ * input, because nothing comes before it. */
 bool train_is_exchange(enum train_phase phase);
 
 struct train_state; /* exec/train_step.h */
@@ -61,8 +61,8 @@ struct train_result {
      *   phases  A phase in which ranks wait for each other (train_is_exchange)
      *           begins when the last rank is ready, and ends when it has ended
      *           on all ranks. The rank that is ready last often ends first:
-     *           what the others sent has arrived, and what it sends itself is
-     *           still on its way. Other phases take as long as on the slowest
+     *           data of the other ranks have arrived, and its own data are
+     *           still on their way. Other phases take as long as on the slowest
      *           rank.
      *   wait    time by which the input of the next step delayed the exchange
      *           of gradients; 0 without a pipeline

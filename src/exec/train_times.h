@@ -6,7 +6,7 @@
 
 /* Fills phases_ms with the times of the phases of one step, as struct
  * train_result defines them, from times[n_ranks]. With a pipeline, the input
- * ran beside the other phases. */
+ * ran at the same time as other phases. */
 void train_times_of_step(const struct step_times *times, uint32_t n_ranks,
                          bool is_pipelined, double phases_ms[N_TRAIN_PHASES]);
 /* Gathers the times of all steps and ranks, and stores medians and deciles in

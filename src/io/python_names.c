@@ -78,7 +78,8 @@ static void forget_loops(json_t *names, const char *statement,
     }
 }
 
-/* Returns the '=' of an assignment, or NULL if the statement is none. */
+/* Returns the '=' of an assignment, or NULL if the statement is not an
+ * assignment. */
 static const char *find_assignment(const char *statement)
 {
     size_t depth = 0;

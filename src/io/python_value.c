@@ -159,7 +159,8 @@ static int read_members(json_t *into, struct python_reader *reader, char end,
     return has_comma;
 }
 
-/* Returns an integer such as "12" or "1_000", or NULL if the word is none. */
+/* Returns an integer such as "12" or "1_000", or NULL if the word is not an
+ * integer. */
 static json_t *read_integer(const char *word, size_t len)
 {
     char digits[24], *end;

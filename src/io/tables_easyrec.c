@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Rows that a vocabulary has besides its words: the default value and the
- * words outside of the vocabulary. */
+/* Number of rows that a vocabulary has in addition to its words: one for the
+ * default value, and one for words outside of the vocabulary. */
 #define EXTRA_ROWS 2
 
 struct easyrec_reader {

@@ -29,19 +29,18 @@ void found_begin(struct tables_found *found);
  * column's name in messages; it must live as long as the arena. */
 void found_set(struct tables_found *found, size_t column, const char *name,
                const char *text);
-/* What a second table of the same name means. */
+/* Meaning of a second table of the same name. */
 enum found_again {
-    FOUND_SAME,  /* the same table once more; all of its cells must agree */
+    FOUND_SAME,  /* it is the same table; all of its cells must agree */
     FOUND_SHARED /* another feature of the table: lookups and outputs add up */
 };
-/* Ends a table and adds it. ERR_INPUT messages have the form "source:line: what
- * is wrong". */
+/* Ends a table and adds it. Messages of ERR_INPUT begin with the source and the
+ * line. */
 int found_end(struct tables_found *found, size_t line, enum found_again again,
               struct err *err) MUST_CHECK;
 
-/* Moves the tables to the list, and releases what was found. If rc is not 0,
- * or if there are no tables, it fails; the message for no tables is `none`,
- * with the source in front. */
+/* Moves the tables to the list, and releases *found. Fails if rc is not 0.
+ * Fails with the message `none`, after the source, if there are no tables. */
 int found_finish(struct tables_found *found, struct table_list *list, int rc,
                  const char *none, struct err *err) MUST_CHECK;
 

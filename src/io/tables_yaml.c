@@ -118,8 +118,8 @@ static int add_additional(struct benchmark *benchmark, const json_t *table,
     return found_end(found, line_of(table), FOUND_SAME, err);
 }
 
-/* Returns the lookups per feature: those of the input, or those that the
- * planner is told. */
+/* Returns the lookups per feature of the input or, if it has none, of the
+ * planner's configuration; NULL if neither has one number. */
 static const char *find_pooling(const json_t *root, struct arena *arena)
 {
     const json_t *input = json_object_get(

@@ -732,7 +732,7 @@ static enum outcome import_strict(const struct buf *text, bool is_spoilt)
     return is_spoilt && outcome == RIGHT ? WRONG : outcome;
 }
 
-/* The same for formats without lookups. */
+/* Reader like import_strict for formats without lookups. */
 static enum outcome import_pooled(const struct buf *text, bool is_spoilt)
 {
     const enum outcome outcome = import_with(text, POOLING);

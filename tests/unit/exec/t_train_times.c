@@ -8,9 +8,9 @@
 
 #define N_RANKS 2u
 
-/* Rank 1 is ready 4 ms later for the exchange of gradients. It ends it 4 ms
- * earlier, because what rank 0 sent is there, and what it sent itself is still
- * on its way. The all-reduce after it waits for that. */
+/* Rank 1 is ready 4 ms later for the exchange of gradients. The exchange ends 4
+ * ms earlier on it: the data of rank 0 have arrived, and its own data are still
+ * on their way. The all-reduce after the exchange waits for them. */
 static const struct step_times late[N_RANKS] = {
     {.phases_ms = {[TRAIN_INPUT] = 7,
                    [TRAIN_FORWARD] = 1,
@@ -52,7 +52,7 @@ static void test_phases(void)
     is_near(phases_ms[TRAIN_DENSE_UPDATE], 1, 0, "and the update");
 }
 
-/* With a pipeline, the input runs beside the dense part, and the gradients of
+/* With a pipeline, the input runs during the dense part, and the gradients of
  * rank 0 wait 3 ms for it. */
 static void test_pipelined(void)
 {

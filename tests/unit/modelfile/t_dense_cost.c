@@ -346,7 +346,7 @@ static void test_hidden_ids(void)
             "GPUs copy ids by their multiprocessors");
 }
 
-/* A step is told whether the dense part is known: by its layers or its time. */
+/* A step knows the dense part from its layers or from its time. */
 static void test_known(void)
 {
     static const char dense[] = "bottom:13-64;interaction:cat;top:64-1";
