@@ -38,11 +38,15 @@ ifndef MPI
     MPI := $(if $(and $(filter 0,$(STATIC)),$(shell command -v $(MPICC))),1,0)
 endif
 
-# Builds with different switches use different folders.
-O ?= build/$(CONFIG)$(if $(filter gcc,$(CC)),,-$(notdir \
-    $(firstword $(CC))))$(patsubst 1,-cuda,$(patsubst \
+# Builds with different switches use different folders. CUDA, MPI and STATIC
+# choose source files, but no flags of C files. So builds that differ only in
+# them share the objects in OBJ, unless O is given.
+COMPILER = $(if $(filter gcc,$(CC)),,-$(notdir $(firstword $(CC))))
+COMMON  := build/$(CONFIG)$(COMPILER)
+O ?= $(COMMON)$(patsubst 1,-cuda,$(patsubst \
     emulated,-emulated,$(filter-out 0,$(CUDA))))$(if \
     $(filter 1,$(STATIC)),-static)$(if $(filter 1,$(MPI)),,-nompi)
+OBJ ?= $(if $(filter file,$(origin O)),$(COMMON),$(O))
 
 VERSION := $(shell cat VERSION)
 # Build id of the program: src/base/version.h.
@@ -68,7 +72,7 @@ CFLAGS_release = -O3 -g
 CHECK_EVERY ?= 256
 CFLAGS_debug   = -O0 -g3 -DASSIGNMENT_CHECK_EVERY=$(CHECK_EVERY)
 # -O2 runs the tests in two thirds of the time of -O1.
-CFLAGS_asan    = -O2 -g -fsanitize=address,undefined -DHAVE_ASAN \
+CFLAGS_asan    = -O2 -g1 -fsanitize=address,undefined -DHAVE_ASAN \
     -DASSIGNMENT_CHECK_EVERY=$(CHECK_EVERY) \
     -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    = -O1 -g -fsanitize=thread
@@ -153,6 +157,8 @@ LIBS_device    = $(if $(filter 1,$(CUDA)),-L$(CUDA_HOME)/lib64 \
     $(call linked,-lopenblas)) -lm -lpthread -ldl
 EMULATOR       = $(if $(filter emulated,$(CUDA)),$(O)/libemulator.a)
 
+# Folder of the objects of CUDA files
+CU_OBJ = $(if $(filter emulated,$(CUDA)),$(O),$(OBJ))
 # If a backend NAME is switched off, its files *_NAME.* are left out and
 # *_noNAME.c is compiled instead. A new backend needs one more line here.
 LEFT_OUT = $(if $(filter 0,$(CUDA)),%.cu,%_nocuda.c) \
@@ -161,16 +167,17 @@ LEFT_OUT = $(if $(filter 0,$(CUDA)),%.cu,%_nocuda.c) \
 
 sources = $(filter-out $(LEFT_OUT),$(sort \
     $(wildcard $(DIR_$(1))/*.c $(DIR_$(1))/*.cu)))
-objects = $(addprefix $(O)/,$(addsuffix .o,$(basename $(call sources,$(1)))))
+objects = $(patsubst %.c,$(OBJ)/%.o,$(filter %.c,$(call sources,$(1)))) \
+    $(patsubst %.cu,$(CU_OBJ)/%.o,$(filter %.cu,$(call sources,$(1))))
 archives = $(patsubst %,$(O)/lib%.a,$(1))
 # Programs for other machines (STATIC=1) are linked without functions that
 # nobody calls, because parts of libstdc++ need a newer libc than our own code.
 # A program that loads libraries (no -static) uses the machine's libc, which may
 # be old; it is linked with .ci/old_glibc.o.
 OLD_GLIBC = $(if $(filter 1,$(STATIC)),$(if $(filter -static,$(LDFLAGS)),,\
-    $(O)/.ci/old_glibc.o))
+    $(OBJ)/.ci/old_glibc.o))
 # Checker of search states, for tests and for debug and asan builds.
-ASSIGNMENT_CHECK = $(O)/tests/unit/search/assignment_check.o
+ASSIGNMENT_CHECK = $(OBJ)/tests/unit/search/assignment_check.o
 LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
     $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ \
     $(filter %.o %.a,$^) $(if $(OLD_GLIBC),$(if $(EMULATOR),-static-libstdc++) \
@@ -188,7 +195,7 @@ neuroshard: $(O)/neuroshard
 	@ln -sf $< $@
 
 # The program finds its data in the folder data/ next to itself.
-$(O)/neuroshard: $(O)/src/cli/main.o $(O)/build_id.o \
+$(O)/neuroshard: $(OBJ)/src/cli/main.o $(O)/build_id.o $(O)/link_flags \
     $(if $(filter debug asan,$(CONFIG)),$(ASSIGNMENT_CHECK)) \
     $(call archives,cli explain $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
 	@echo "  LD   $@"
@@ -197,28 +204,38 @@ $(O)/neuroshard: $(O)/src/cli/main.o $(O)/build_id.o \
 
 define ROOM_RULE
 $(O)/lib$(1).a: $(filter-out %/main.o,$(call objects,$(1)))
+	@mkdir -p $$(@D)
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
 endef
 $(foreach r,$(ROOMS),$(eval $(call ROOM_RULE,$(r))))
 
-$(O)/%.o: %.c $(O)/flags VERSION | $(O)/needs
+$(OBJ)/%.o: %.c $(OBJ)/flags VERSION | $(O)/needs
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(call isa,$<) -MMD -MP -c $< -o $@
 
-$(O)/%.o: %.cu $(O)/flags VERSION | $(O)/needs
-	@mkdir -p $(@D)
 ifeq ($(CUDA),emulated)
+$(CU_OBJ)/%.o: %.cu $(O)/cxx_flags VERSION | $(O)/needs
+	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	$(Q)$(CXX) -x c++ -Itests/emulator $(CPPFLAGS_ALL) $(CXX_FLAGS) \
 	    -MMD -MP -c $< -o $@
 else
+# Beside the object, ptxas reports registers and memory of the kernels, and nvcc
+# keeps their PTX, for check-kernels.
+$(CU_OBJ)/%.o $(CU_OBJ)/%.ptxas: %.cu $(OBJ)/nvcc_flags VERSION | $(O)/needs
+	@mkdir -p $(basename $@).kept
 	@echo "  NVCC $<"
-	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -Xptxas -v -MMD -MP \
+	    --keep --keep-dir $(basename $@).kept \
+	    -MF $(basename $@).d -MT $(basename $@).o -c $< -o $(basename $@).o \
+	    2>$(basename $@).log || { cat $(basename $@).log; exit 1; }
+	@cat $(basename $@).log $(basename $@).kept/*.ptx >$(basename $@).ptxas
+	@rm -r $(basename $@).kept
 endif
 
-$(O)/tests/emulator/%.o: tests/emulator/%.cpp $(O)/flags | $(O)/needs
+$(O)/tests/emulator/%.o: tests/emulator/%.cpp $(O)/cxx_flags | $(O)/needs
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	$(Q)$(CXX) -Itests/emulator $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP \
@@ -229,29 +246,33 @@ $(O)/libemulator.a: $(patsubst %.cpp,$(O)/%.o,$(filter-out %/t_emulator.cpp, \
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
-$(O)/src/base/file.o: $(O)/datadir
+$(OBJ)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
+$(OBJ)/src/base/file.o: $(OBJ)/datadir
 # Files that .incbin includes; -MMD does not find these dependencies.
-$(O)/src/io/store.o: data/schema.sql
-$(O)/src/io/store.o $(O)/src/io/store_merge.o $(O)/src/io/store_csv.o: \
+$(OBJ)/src/io/store.o: data/schema.sql
+$(OBJ)/src/io/store.o $(OBJ)/src/io/store_merge.o $(OBJ)/src/io/store_csv.o: \
     $(wildcard src/io/*.sql)
-$(O)/src/emit/page.o: data/report/page.html
-$(O)/src/emit/torchrec.o: src/python/neuroshard/_loader.py
-$(O)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)
+$(OBJ)/src/emit/page.o: data/report/page.html
+$(OBJ)/src/emit/torchrec.o: src/python/neuroshard/_loader.py
+$(OBJ)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)
 
 # The one file with the build id of the program.
-$(O)/build_id.o: $(O)/build_id.c $(O)/flags
+$(O)/build_id.o: $(O)/build_id.c $(OBJ)/flags
 	@echo "  CC   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
 # Files whose content is a setting. They change only if the setting does.
 .PHONY: force
-$(O)/flags: SETTING = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS) \
-    $(NVCC) $(NVCC_FLAGS) $(CXX) $(CXX_FLAGS) $(MPI_FLAGS) $(MPI_LIBS)
-$(O)/datadir: SETTING = $(DATADIR)
+$(OBJ)/flags: SETTING = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)
+$(OBJ)/mpi_flags: SETTING = $(MPI_FLAGS)
+$(OBJ)/nvcc_flags: SETTING = $(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS)
+$(O)/cxx_flags: SETTING = $(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS)
+$(O)/link_flags: SETTING = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(MPI_LIBS)
+$(OBJ)/datadir: SETTING = $(DATADIR)
 $(O)/build_id.c: SETTING = extern const char build_id[]; \
     const char build_id[] = "$(BUILD)";
-$(O)/flags $(O)/datadir $(O)/build_id.c: force
+$(addprefix $(OBJ)/,flags mpi_flags nvcc_flags datadir) \
+    $(addprefix $(O)/,cxx_flags link_flags build_id.c): force
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(SETTING))' | cmp -s - $@ || \
 	    printf '%s\n' '$(subst ','\'',$(SETTING))' >$@
@@ -299,11 +320,13 @@ upto_cli       = cli explain $(SIBLINGS) device core base
 upto        = $(or $(upto_$(1)),$(1) device core base)
 room_of     = $(word 3,$(subst /, ,$(1)))
 # A fuzz target is a test that replays its corpus, unless libFuzzer runs it.
-REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(O)/tests/fuzz/replay.o)
+REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(OBJ)/tests/fuzz/replay.o)
 define TEST_RULE
-$(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
-    $(if $(filter search,$(2)),$(ASSIGNMENT_CHECK)) $(O)/tests/build_id.o \
+$(O)/$(1): $(OBJ)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
+    $(if $(filter search,$(2)),$(ASSIGNMENT_CHECK)) $(OBJ)/tests/build_id.o \
+    $(O)/link_flags \
     $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR)) $(OLD_GLIBC)
+	@mkdir -p $$(@D)
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))
 endef
@@ -320,18 +343,23 @@ endif
 # Exhaustive search, to which these tests compare the searches.
 $(addprefix $(O)/tests/,unit/search/t_exhaustive prop/t_refusals \
     prop/t_search_tiny prop/t_bound_blocks): \
-    $(O)/tests/unit/search/exhaustive.o
+    $(OBJ)/tests/unit/search/exhaustive.o
 # Reference implementation of lookups, for these tests.
 $(addprefix $(O)/tests/unit/device/t_lookup_,forward backward): \
-    $(O)/tests/unit/device/lookup_ref.o
+    $(OBJ)/tests/unit/device/lookup_ref.o
 
-# -O1 compiles a test in half the time of -O3; -g1 gives backtraces their lines.
-$(O)/tests/unit/%.o $(O)/tests/prop/%.o $(O)/tests/fuzz/%.o: \
+# -O1 compiles a test in half the time of -O3, and -O0 in half the time of -O1;
+# -g1 gives backtraces their lines. Code of a test that does much of its work is
+# compiled with -O1.
+$(OBJ)/tests/unit/%.o $(OBJ)/tests/prop/%.o $(OBJ)/tests/fuzz/%.o: \
     private CFLAGS_release += -O1 -g1
-$(O)/tests/unit/%.o $(O)/tests/prop/%.o $(O)/tests/fuzz/%.o: \
-    private CFLAGS_asan += -O1
+$(OBJ)/tests/unit/%.o $(OBJ)/tests/prop/%.o $(OBJ)/tests/fuzz/%.o: \
+    private CFLAGS_asan += -O0
+$(addprefix $(OBJ)/tests/unit/,search/assignment_check.o search/exhaustive.o \
+    device/lookup_ref.o): private CFLAGS_asan += -O1
 
-$(O)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
+$(OBJ)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
+$(patsubst %.c,$(OBJ)/%.o,$(wildcard src/*/*_mpi.c)): $(OBJ)/mpi_flags
 
 $(O)/tests/emulator/t_emulator: $(O)/tests/emulator/t_emulator.o $(EMULATOR)
 	@echo "  LD   $@"
@@ -343,9 +371,9 @@ $(O)/tests/unit/device/t_nvml: private LDFLAGS += -rdynamic
 
 # Stand-ins for NCCL and cuBLAS. The program loads them by their file names.
 FAKES = $(addprefix $(O)/fake/,libnccl.so.2 libcublas.so.13)
-$(O)/tests/fake/%.o: private CPPFLAGS_ALL += -fPIC
-$(O)/fake/libnccl.so.2: $(O)/tests/fake/fake_nccl.o
-$(O)/fake/libcublas.so.13: $(O)/tests/fake/fake_cublas.o
+$(OBJ)/tests/fake/%.o: private CPPFLAGS_ALL += -fPIC
+$(O)/fake/libnccl.so.2: $(OBJ)/tests/fake/fake_nccl.o
+$(O)/fake/libcublas.so.13: $(OBJ)/tests/fake/fake_cublas.o
 $(FAKES):
 	@mkdir -p $(@D)
 	@echo "  LD   $@"
@@ -353,7 +381,7 @@ $(FAKES):
 $(O)/tests/unit/device/t_gemm $(O)/tests/unit/device/t_comm_nccl $(O)/tests/unit/device/t_cublas \
     $(O)/tests/prop/t_execute_training: | $(FAKES)
 # t_cublas compares our constants with the header of an installed toolkit.
-$(O)/tests/unit/device/t_cublas.o: private CPPFLAGS_ALL += \
+$(OBJ)/tests/unit/device/t_cublas.o: private CPPFLAGS_ALL += \
     $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 # The stand-ins use the emulator's CUDA runtime, which these programs export.
 $(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside \
@@ -361,9 +389,9 @@ $(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside \
     private LDFLAGS += -rdynamic)
 
 # The only file that needs GNU's RTLD_NEXT.
-$(O)/tests/fault/fault.o $(O)/tests/fault/fault.tidy: \
+$(OBJ)/tests/fault/fault.o $(O)/tests/fault/fault.tidy: \
     private CPPFLAGS_ALL += -D_GNU_SOURCE -fPIC
-$(O)/fault.so: $(O)/tests/fault/fault.o
+$(O)/fault.so: $(OBJ)/tests/fault/fault.o
 	@echo "  LD   $@"
 	$(Q)$(LINK) -shared -ldl
 
@@ -673,21 +701,10 @@ endif
 # only with nvcc of the release in the table, because another nvcc compiles
 # differently.
 KERNEL_TABLE = src/device/KERNELS.txt
-KERNEL_LOGS  = $(patsubst %.cu,$(O)/%.ptxas,\
+KERNEL_LOGS  = $(patsubst %.cu,$(OBJ)/%.ptxas,\
     $(sort $(wildcard src/device/*.cu)))
 NVCC_RELEASE = $(if $(NVCC),$(shell $(NVCC) --version | \
     sed -n 's/.*release \([0-9.]*\).*/\1/p'))
-
-$(O)/%.ptxas: %.cu $(O)/flags
-	@mkdir -p $(@D)
-	@echo "  PTX  $<"
-	@mkdir -p $@.kept
-	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -Xptxas -v -MMD -MP \
-	    --keep --keep-dir $@.kept \
-	    -MF $@.d -MT $@ -c $< -o $@.o 2>$@.log || { cat $@.log; exit 1; }
-	@cat $@.kept/*.ptx >>$@.log
-	@rm -r $@.o $@.kept
-	@mv $@.log $@
 
 .PHONY: kernel-table
 kernel-table: $(KERNEL_LOGS)
@@ -717,7 +734,7 @@ check-tidy: $(TIDY_FILES:%.c=$(O)/%.tidy)
 # One process per file: clang-tidy 14 reports false va_list errors if it gets
 # many files. The object file is a prerequisite because its .d file lists the
 # headers.
-$(O)/%.tidy: %.c $(O)/%.o .clang-tidy tests/.clang-tidy
+$(O)/%.tidy: %.c $(OBJ)/%.o .clang-tidy tests/.clang-tidy
 	@echo "  TIDY $<"
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- \
 	    $(CPPFLAGS_ALL) \
@@ -755,7 +772,7 @@ uninstall:
 # The wheel is for Python on any machine. So its program contains the libc, too,
 # and cannot load libraries: no CUDA, no MPI.
 WHEEL_BUILD = $(AGAIN) CONFIG=release CUDA=0 MPI=0 STATIC=1 LDFLAGS=-static \
-    O=build/wheel
+    O=build/wheel OBJ=build/release$(COMPILER)
 
 .PHONY: wheel test-wheel run-wheel run-test-wheel
 wheel test-wheel:
@@ -846,4 +863,4 @@ endef
 help:
 	$(info $(HELP))@:
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(sort $(O) $(OBJ)) -name '*.d' 2>/dev/null)
