@@ -16,6 +16,15 @@
 
 #define N_SAMPLES 60
 #define N_FOLDS 10
+/* Samples of GPU B that several tests share, because drawing them takes most of
+ * the time. */
+#define N_QUIET 556
+#define N_NOISY 112
+
+struct drawn {
+    const struct sample *quiet; /* N_QUIET, noise 0.03 */
+    const struct sample *noisy; /* N_NOISY, noise 0.4 */
+};
 
 static double mape(const struct model *model, const struct sample *known,
                    size_t n)
@@ -119,27 +128,25 @@ static void check_kind(const struct model *model)
 }
 
 /* Checks how the number of samples decides the number of folds and whether nets
- * are tried. A tenth of the samples is held out. The nets train for few epochs,
- * because mostly the counts matter. In the one case with high noise, the kinds
- * of models have nearly equal errors, so the chosen kind is checked, too. */
-static void test_counts(void)
+ * are tried. A tenth of the samples is held out. The nets train for one epoch,
+ * because only the counts matter. test_threads has a further case, with nets in
+ * ten folds. */
+static void test_counts(const struct sample *samples)
 {
     static const struct {
         size_t n_samples, n_known;
-        unsigned n_folds, n_kinds, epochs;
-        double noise;
+        unsigned n_folds, n_kinds;
     } cases[] = {
-        {110, 99, 10, 1, 1, 0.03}, /* fewer than 100 known: no nets */
-        {112, 101, 10, 3, 4, 0.4}, /* 10 folds at most */
-        {370, 333, 5, 3, 1,
-         0.03}, /* 5 folds train on about 2,000 samples in all, but not 6 */
-        {556, 501, 1, 3, 1, 0.03}, /* more than 500 known: one fold */
+        /* fewer than 100 known: no nets */
+        {110, 99, 10, 1},
+        /* 5 folds train on about 2,000 samples in all, but not 6 */
+        {370, 333, 5, 3},
+        /* more than 500 known: one fold */
+        {N_QUIET, 501, 1, 3},
     };
 
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
         struct arena arena = {0};
-        const struct sample *samples =
-            few_samples('B', cases[c].n_samples, cases[c].noise, 1, &arena);
         struct train_options options;
         struct model model;
         struct err err = {0};
@@ -149,7 +156,7 @@ static void test_counts(void)
             n_known += sample_split(&samples[i]) != SPLIT_HELD_OUT;
         is_i64((int64_t)n_known, (int64_t)cases[c].n_known, "samples known");
         train_options_init(&options);
-        options.epochs = cases[c].epochs;
+        options.epochs = 1;
         if (ok(!train_choose(&model, samples, cases[c].n_samples, &options,
                              &arena, &err),
                "chosen%s", err.msg)) {
@@ -170,11 +177,9 @@ static int count_epoch(void *ctx, const struct train_epoch *epoch)
 
 /* All trainings share a time limit. After its end no net is begun, and the
  * fitted roofline is taken. */
-static void test_limit(void)
+static void test_limit(const struct sample *samples)
 {
-    enum { N = 112 };
     struct arena arena = {0};
-    const struct sample *samples = few_samples('B', N, 0.4, 1, &arena);
     struct train_options options;
     struct model model;
     struct err err = {0};
@@ -184,8 +189,8 @@ static void test_limit(void)
     options.time_limit_s = 1e-9;
     options.on_epoch = count_epoch;
     options.ctx = &n_epochs;
-    ok(!train_choose(&model, samples, N, &options, &arena, &err), "chosen%s",
-       err.msg);
+    ok(!train_choose(&model, samples, N_NOISY, &options, &arena, &err),
+       "chosen%s", err.msg);
     ok(!n_epochs && model_kind(&model) == MODEL_ROOFLINE && model.choice.n == 1,
        "no epoch, the roofline alone: %u, %u", n_epochs,
        (unsigned)model.choice.n);
@@ -200,10 +205,9 @@ static int stop_third(void *ctx, const struct train_epoch *epoch)
     return ++*(unsigned *)ctx >= 3;
 }
 
-static void test_stopped(void)
+static void test_stopped(const struct sample *samples)
 {
     struct arena arena = {0};
-    const struct sample *samples = few_samples('B', 112, 0.4, 1, &arena);
 
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
         struct train_options options;
@@ -216,7 +220,7 @@ static void test_stopped(void)
         options.n_threads = n_threads;
         options.on_epoch = stop_third;
         options.ctx = &n_epochs;
-        rc = train_choose(&model, samples, 112, &options, &arena, &err);
+        rc = train_choose(&model, samples, N_NOISY, &options, &arena, &err);
         ok(!rc && n_epochs >= 3 && n_epochs <= 3 + n_threads &&
                model_kind(&model) == MODEL_ROOFLINE && model.choice.n == 1,
            "%u threads stop after %u epochs%s", n_threads, n_epochs, err.msg);
@@ -243,13 +247,22 @@ static int take_turn(void *ctx, const struct train_epoch *epoch)
     return 0;
 }
 
-static void test_threads(size_t n, unsigned n_nets, unsigned most)
+/* Trains on n samples, which repeat those of the N_NOISY as other cases. Two
+ * kinds of nets are trained in each fold, and the chosen one on all samples.
+ * With high noise, the kinds of models have nearly equal errors. */
+static void test_threads(const struct sample *noisy, size_t n, unsigned n_folds,
+                         unsigned most)
 {
+    const unsigned n_nets = 2 * n_folds + 1;
     struct arena arena = {0};
-    const struct sample *samples = few_samples('B', n, 0.4, 1, &arena);
+    struct sample *samples = ARENA_NEW(&arena, struct sample, n);
     const char *first = NULL;
     size_t first_len = 0;
 
+    for (size_t i = 0; i < n; i++) {
+        samples[i] = noisy[i % N_NOISY];
+        samples[i].case_idx = i;
+    }
     for (unsigned n_threads = 1; n_threads <= most; n_threads++) {
         struct turns turns = {.is_inside = false};
         struct train_options options;
@@ -259,15 +272,18 @@ static void test_threads(size_t n, unsigned n_nets, unsigned most)
         size_t len;
 
         train_options_init(&options);
-        options.epochs = 3;
+        options.epochs = 4;
         options.n_threads = n_threads;
         options.on_epoch = take_turn;
         options.ctx = &turns;
         if (!ok(!train_choose(&model, samples, n, &options, &arena, &err),
                 "%u threads%s", n_threads, err.msg))
             continue;
-        ok(turns.n_nets == n_nets && turns.n_epochs >= 3 * (n_nets - 1) &&
-               turns.n_epochs <= 3 * n_nets && !turns.n_overlaps,
+        is_i64((int64_t)model.training.n_folds, n_folds, "folds");
+        is_i64((int64_t)model.choice.n, 3, "kinds tried");
+        check_kind(&model);
+        ok(turns.n_nets == n_nets && turns.n_epochs >= 4 * (n_nets - 1) &&
+               turns.n_epochs <= 4 * n_nets && !turns.n_overlaps,
            "%u epochs of up to %u nets, one at a time", turns.n_epochs,
            turns.n_nets);
         model_to_bytes(&model, &data, &len, &arena);
@@ -282,10 +298,9 @@ static void test_threads(size_t n, unsigned n_nets, unsigned most)
 
 /* If a model cannot be trained, the first error is reported, for any number of
  * threads. */
-static void test_failure(void)
+static void test_failure(const struct sample *samples)
 {
     struct arena arena = {0};
-    const struct sample *samples = few_samples('B', 112, 0.4, 1, &arena);
 
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
         struct train_options options;
@@ -296,7 +311,8 @@ static void test_failure(void)
         options.epochs = 3;
         options.learning_rate = NAN;
         options.n_threads = n_threads;
-        ok(train_choose(&model, samples, 112, &options, &arena, &err) != 0 &&
+        ok(train_choose(&model, samples, N_NOISY, &options, &arena, &err) !=
+                   0 &&
                strstr(err.msg, "training diverged"),
            "%u threads: %s", n_threads, err.msg);
     }
@@ -305,19 +321,24 @@ static void test_failure(void)
 
 int main(void)
 {
+    struct arena arena = {0};
+    struct drawn drawn;
     struct err err = {0};
 
     if (gemm_init(&err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;
     }
+    drawn.quiet = few_samples('B', N_QUIET, 0.03, 1, &arena);
+    drawn.noisy = few_samples('B', N_NOISY, 0.4, 1, &arena);
     test_corrected('A');
     test_corrected('B');
-    test_counts();
-    test_limit();
-    test_stopped();
-    test_threads(112, 21, 2); /* two kinds of nets in ten folds */
-    test_threads(2300, 3, 4); /* two kinds of nets in one fold */
-    test_failure();
+    test_counts(drawn.quiet);
+    test_limit(drawn.noisy);
+    test_stopped(drawn.noisy);
+    test_threads(drawn.noisy, N_NOISY, 10, 2); /* 10 folds at most */
+    test_threads(drawn.noisy, 2300, 1, 4);     /* without pseudo-labels */
+    test_failure(drawn.noisy);
+    arena_release(&arena);
     return tap_done();
 }
