@@ -297,15 +297,25 @@ DUMP        = tests/torchrec/training_dump
 # same code with less effort.
 EFFORT_PROP   = $(addprefix tests/prop/,t_golden_tasks.c t_nets_effort.c)
 EFFORT_PYTHON = $(addprefix tests/python/,t_default_effort.py t_tutorial.py)
+EFFORT_CLI    = tests/cli/default_screens.sh
 EFFORT_TESTS  = $(call programs,$(EFFORT_PROP))
+# Tests that sanitizers leave out, because they only repeat searches and compare
+# the answers: t_json.py runs all commands, and unit and property tests reach
+# the code below them.
+ANSWERS     = $(addprefix tests/python/,t_checks.py t_interrupt_moments.py \
+    t_package.py t_simplest.py t_whatif.py) \
+    $(addprefix tests/cli/,cluster.sh dlrm_v4.sh examples.sh from_stops.sh \
+    layout.sh names.sh screens.sh search_walks.sh width.sh)
 # The longest tests run first, so that no core waits for one at the end.
 TESTS       = $(call programs,$(filter-out $(EFFORT_PROP),$(PROP_TESTS)) \
     $(UNIT_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
-PYTHON_TESTS = $(sort $(filter-out $(EFFORT_PYTHON),\
+SANITIZED   = $(filter asan tsan,$(CONFIG))
+LEFT_ALONE  = $(EFFORT_PYTHON) $(EFFORT_CLI) $(if $(SANITIZED),$(ANSWERS))
+PYTHON_TESTS = $(sort $(filter-out $(LEFT_ALONE),\
     $(wildcard tests/python/t_*.py)))
-CLI_TESTS   = $(sort $(wildcard tests/cli/*.sh))
-FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
+CLI_TESTS   = $(sort $(filter-out $(LEFT_ALONE),$(wildcard tests/cli/*.sh)))
+FAULT_SO    = $(if $(SANITIZED),,$(O)/fault.so)
 
 # A unit test of a room is linked with this room and the ones below it only.
 # This proves the layers.
@@ -453,7 +463,7 @@ test-long:
 ANCHORS = $(O)/tests/bench/bench_anchors
 run-test-long: tests $(ANCHORS)
 	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(EFFORT_PYTHON) $(EFFORT_TESTS) \
-	    $(LONG_PYTHON) $(LONG_TESTS))
+	    $(EFFORT_CLI) $(LONG_PYTHON) $(LONG_TESTS))
 	$(Q)NEUROSHARD_DATA='$(CURDIR)/data' $(ANCHORS) >$(ANCHORS).txt || \
 	    { grep '^FAIL' $(ANCHORS).txt; exit 1; }
 	$(Q)$(if $(filter full,$(SIZE)),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_CLI)))

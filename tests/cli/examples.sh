@@ -9,8 +9,6 @@
 set -u
 . "$ROOT/tests/cli/common"
 
-[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
-
 # files: creates the files that the examples name
 files()
 {

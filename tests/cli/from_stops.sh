@@ -3,10 +3,6 @@
 # A search from an old plan stops where a fresh one would: at the lower bound.
 # Moves that are not allowed are not searched.
 
-. "$ROOT/tests/cli/common"
-
-[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
-
 # evaluations OPTIONS...: prints the number of placements searched
 evaluations()
 {

@@ -1,27 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # First screens of the shipped lists, at 80 columns: at most 14 lines each.
-# The plans follow the order of plans in neuroshard-plan(1). The manual shows
-# one of them, and the explanation of its plan. Two are those of default
-# searches, which take seconds; the full size tests the lines of all of them.
+# The plans follow the order of plans in neuroshard-plan(1). The searches are
+# short; the full size tests the lines of default searches, too.
+# default_screens.sh prints two of those.
 set -u
 . "$ROOT/tests/cli/common"
 
-[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
-
 ns=$NEUROSHARD
 data=$ROOT/data/tables
-
-# shown LIST OPTION...: leaves the first screen in printed; prints lines that do
-# not fit
-shown()
-{
-    list=$1
-    shift
-    COLUMNS=80 "$ns" plan "$data/$list.csv" "$@" >printed 2>messages
-    awk -v list="$list" 'length($0) > 80 {print list ": too wide: " $0}
-        END {if (NR > 14) print list ": " NR " lines"}' printed
-}
 
 # screen LIST OPTION...: prints the first screen of a short search
 screen()
@@ -32,28 +19,8 @@ screen()
     [ "${TEST_SIZE-}" != full ] || shown "$@"
 }
 
-# default_screen LIST OPTION...: prints the first screen
-default_screen()
-{
-    echo "--- $*"
-    shown "$@"
-    cat printed
-}
-
-# in_manual PAGE: prints the lines of standard input that the page lacks
-in_manual()
-{
-    grep -vxFf "$ROOT/man/neuroshard-$1.1" | sed "s/^/not in $1(1): /"
-}
-
 screen criteo_1tb_torchrec_26 --gpus 8
-default_screen criteo_kaggle_26 --gpus 8
 screen mlperf_dlrm_v1_onehot --gpus 8
-default_screen mlperf_dlrm_dcnv2_multihot --gpus 8 -o plan.json
-in_manual plan <printed
-"$ns" explain plan.json --device 0 >explained
-sed '/^$/,$d' explained | in_manual explain
-grep -A 2 '^table on GPU 0' explained | in_manual explain
 screen mlperf_dlrm_dcnv2_multihot --gpus 8 --batch 32768
 screen deeprecsys_dlrm_rm1 --gpus 8
 screen deeprecsys_dlrm_rm2 --gpus 8

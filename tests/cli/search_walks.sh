@@ -6,9 +6,6 @@
 # them changes lines here; check whether the new lines are better before you
 # update the file.
 set -u
-. "$ROOT/tests/cli/common"
-
-[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
 
 field()
 {

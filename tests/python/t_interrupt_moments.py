@@ -17,7 +17,7 @@ from pathlib import Path
 from tap import finish, ok
 
 IS_FULL = os.environ.get("TEST_SIZE") == "full"
-N_TABLES, N_MOMENTS = (200000, 10) if IS_FULL else (300, 4)
+N_TABLES, N_MOMENTS = (200000, 10) if IS_FULL else (150, 4)
 N_GPUS = "64" if IS_FULL else "16"
 # Limit in seconds of wall time or CPU time, whichever is less, because other
 # processes may use the cores, too. Sanitizers make the program slower.
@@ -177,7 +177,7 @@ def check(name, args):
 
 def main():
     gpus = ["--gpus-per-host", "8", "--batch", "1024"]
-    limit = ["--time-limit", "20"] if IS_FULL else ["--effort", "20000"]
+    limit = ["--time-limit", "20"] if IS_FULL else ["--effort", "8000"]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         write_list("list.csv")

@@ -31,7 +31,7 @@ CORPUS = ROOT / "tests/fuzz/corpus"
 DLRM = str(ROOT / "data/tables/mlperf_dlrm_dcnv2_multihot.csv")
 KAGGLE = str(ROOT / "data/tables/criteo_kaggle_26.csv")
 BENCH = ["bench", "--db", "costs.db", "--batch", "256", "--memory", "64MiB"]
-LOOKUPS = [*BENCH, "--samples", "60", "--max-tables", "4", "--seed", "5"]
+LOOKUPS = [*BENCH, "--samples", "30", "--max-tables", "4", "--seed", "5"]
 PLAN = ["--effort", "500", "--cost", "roofline:h100"]
 # A definition of the schema, and a command line whose output it describes.
 ANSWERS = [
@@ -667,7 +667,7 @@ def check_interrupts():
             stderr=subprocess.DEVNULL,
             text=True,
         ) as program:
-            while program.poll() is None and worked_s(program.pid) < 1:
+            while program.poll() is None and worked_s(program.pid) < 0.3:
                 time.sleep(0.05)
             program.send_signal(signal.SIGINT)
             document = parse(program.communicate()[0])
