@@ -13,7 +13,7 @@
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
 
-#define EFFORT 16000
+#define EFFORT 8000
 #define MAX_PLANS 20000
 
 struct tally {
