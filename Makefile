@@ -299,13 +299,14 @@ EFFORT_PROP   = $(addprefix tests/prop/,t_golden_tasks.c t_nets_effort.c)
 EFFORT_PYTHON = $(addprefix tests/python/,t_default_effort.py t_tutorial.py)
 EFFORT_CLI    = tests/cli/default_screens.sh
 EFFORT_TESTS  = $(call programs,$(EFFORT_PROP))
-# Tests that sanitizers leave out, because they only repeat searches and compare
-# the answers: t_json.py runs all commands, and unit and property tests reach
-# the code below them.
-ANSWERS     = $(addprefix tests/python/,t_checks.py t_interrupt_moments.py \
-    t_package.py t_simplest.py t_whatif.py) \
-    $(addprefix tests/cli/,cluster.sh dlrm_v4.sh examples.sh from_stops.sh \
-    layout.sh names.sh screens.sh search_walks.sh width.sh)
+# Tests that sanitizers leave out, because they only repeat searches or trainings
+# and compare the answers: t_json.py runs all commands, and unit and property
+# tests reach the code below them.
+ANSWERS     = $(patsubst %,tests/python/t_%.py,checks interrupt_moments package \
+    simplest whatif) $(patsubst %,tests/cli/%.sh,bandwidths chain cluster \
+    compare dlrm_v4 drift examples from_stops heeds layout min_width names \
+    placement plan_grid screens search_walks torchrec_plans what_if width \
+    wire_choice)
 # The longest tests run first, so that no core waits for one at the end.
 TESTS       = $(call programs,$(filter-out $(EFFORT_PROP),$(PROP_TESTS)) \
     $(UNIT_TESTS) $(FUZZ_TESTS)) \
@@ -412,7 +413,7 @@ PYTHON_ENV = PYTHONPATH='$(CURDIR)/src/python:$(CURDIR)/tests/torchrec' \
 # tests/skips. -j4 is twice the number of cores, because tests that measure
 # mostly wait for a quiet machine.
 LIMIT = 900
-run-test-long: LIMIT = 3600
+run-drawn: LIMIT = 3600
 TEST_ENV = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     NEUROSHARD_DATA='$(CURDIR)/data' FAULT_SO='$(abspath $(FAULT_SO))' \
     $(PYTHON_ENV) ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS
@@ -449,24 +450,35 @@ run-test-repeat: tests
 
 # Tests whose sizes grow with TEST_SIZE (in C by tap_size). With TEST_SIZE=tiny
 # all of run-tests is short enough for CONFIG=asan.
+# With a share of the full size, as SIZE=3, only tests that grow with it run;
+# ALIKE are those that hardly do.
 SIZE ?= full
-LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
-    $(PROP_TESTS))),$(TESTS))
-LONG_PYTHON = $(shell grep -l TEST_SIZE $(PYTHON_TESTS))
-LONG_CLI   = $(shell grep -l TEST_SIZE $(CLI_TESTS))
+IS_FULL = $(filter full,$(SIZE))
+ALIKE = $(patsubst %,tests/prop/t_%.c,few_samples import_damage intervals \
+    renamed report_damage search_random search_tiny year) \
+    $(addprefix tests/unit/,learning/t_train.c search/t_replan.c \
+    search/t_search.c)
+LONG_TESTS = $(filter $(call programs,$(filter-out $(if $(IS_FULL),,$(ALIKE)),\
+    $(shell grep -l tap_size $(UNIT_TESTS) $(PROP_TESTS)))),$(TESTS))
+LONG_PYTHON = $(if $(IS_FULL),$(shell grep -l TEST_SIZE $(PYTHON_TESTS)))
+LONG_CLI   = $(if $(IS_FULL),$(shell grep -l TEST_SIZE $(CLI_TESTS)))
 
-.PHONY: test-long run-test-long
+.PHONY: test-long run-test-long run-drawn run-anchors
 test-long:
 	@CC='$(CC)' .ci/deps test
 	@$(AGAIN) run-test-long
 
-ANCHORS = $(O)/tests/bench/bench_anchors
-run-test-long: tests $(ANCHORS)
+run-test-long: run-drawn run-anchors
+
+run-drawn: tests
 	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(EFFORT_PYTHON) $(EFFORT_TESTS) \
 	    $(EFFORT_CLI) $(LONG_PYTHON) $(LONG_TESTS))
-	$(Q)NEUROSHARD_DATA='$(CURDIR)/data' $(ANCHORS) >$(ANCHORS).txt || \
-	    { grep '^FAIL' $(ANCHORS).txt; exit 1; }
-	$(Q)$(if $(filter full,$(SIZE)),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_CLI)))
+	$(Q)$(if $(LONG_CLI),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_CLI)))
+
+ANCHORS = $(O)/tests/bench/bench_anchors
+run-anchors: $(ANCHORS)
+	$(Q)NEUROSHARD_DATA='$(CURDIR)/data' $< >$<.txt || \
+	    { grep '^FAIL' $<.txt; exit 1; }
 
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
