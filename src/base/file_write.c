@@ -29,7 +29,8 @@ struct output {
     const char *path; /* path that messages name */
     const char *data;
     size_t len;
-    file_check *check; /* check of the new file; NULL: no check */
+    file_check *check; /* check of the data; NULL: no check */
+    bool is_compared;  /* the new file is compared with the data */
 };
 
 static int write_all(int fd, const struct output *output)
@@ -61,12 +62,12 @@ static int cannot_write(const struct output *output, int reason,
                    strerror(reason));
 }
 
-/* Checks that the program's own reader accepts `data`. `data` must stay
- * valid. */
-static int check(const struct output *output, const char *data, size_t len,
-                 struct arena *arena, struct err *err)
+/* Checks that the program's own reader accepts the data. */
+static int check(const struct output *output, struct arena *arena,
+                 struct err *err)
 {
-    if (!output->check || !output->check(data, len, output->path, arena, err))
+    if (!output->check ||
+        !output->check(output->data, output->len, output->path, arena, err))
         return 0;
     return err_prefix(err, "'%s' was not written, as it could not be read back",
                       output->path);
@@ -167,28 +168,31 @@ static int open_temp(char **temp_path, const char *folder, struct arena *arena)
     return fd;
 }
 
-/* Reads the new file back and checks its content. */
-static int check_file(const struct output *output, int fd, struct arena *arena,
-                      struct err *err)
+/* Compares the new file with its data, which were checked before. */
+static int check_file(const struct output *output, int fd, struct err *err)
 {
-    char *back;
+    char back[1 << 16];
     size_t len = 0;
+    bool is_same = true;
     ssize_t n;
 
-    if (!output->check)
+    if (!output->is_compared)
         return 0;
-    back = arena_alloc(arena, output->len + 1, 1);
     do {
-        n = pread(fd, back + len, output->len - len, (off_t)len);
-        if (n > 0)
-            len += (size_t)n;
-    } while (n > 0 || (n < 0 && errno == EINTR));
+        n = pread(fd, back, sizeof back, (off_t)len);
+        if (n < 0)
+            continue;
+        is_same = (size_t)n <= output->len - len &&
+                  !memcmp(back, output->data + len, (size_t)n);
+        len += (size_t)n;
+    } while ((n > 0 && is_same) || (n < 0 && errno == EINTR));
     if (n < 0)
         return cannot_write(output, errno, err);
-    /* the data itself were checked before */
-    if (len == output->len && !memcmp(back, output->data, len))
-        return 0;
-    return check(output, back, len, arena, err);
+    return is_same && len == output->len
+               ? 0
+               : err_set(err, ERR_IO,
+                         "cannot write '%s': the file is not as it was written",
+                         output->path);
 }
 
 /* Replaces the file by a rename. mode 0: the default mode of a new file. */
@@ -205,7 +209,7 @@ static int write_atomically(const struct output *output, mode_t mode,
     if (fd < 0 || (mode && fchmod(fd, mode)) || write_all(fd, output) ||
         fsync(fd))
         cannot_write(output, errno, err);
-    else if (!check_file(output, fd, arena, err))
+    else if (!check_file(output, fd, err))
         rc = rename(temp_path, target) ? cannot_write(output, errno, err) : 0;
     if (rc && fd >= 0)
         unlink(temp_path);
@@ -221,10 +225,9 @@ static int write_atomically(const struct output *output, mode_t mode,
     return rc;
 }
 
-int file_write_checked(const char *path, const void *data, size_t len,
-                       file_check *reader, struct err *err)
+static int write_output(struct output output, struct err *err)
 {
-    const struct output output = {path, data, len, reader};
+    const char *path = output.path;
     bool is_standard = !strcmp(path, "-");
     struct stat old = {.st_mode = S_IFREG};
     struct arena arena = {0};
@@ -234,7 +237,7 @@ int file_write_checked(const char *path, const void *data, size_t len,
         return -1;
     if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
-    if (check(&output, data, len, &arena, err))
+    if (check(&output, &arena, err))
         goto out;
     interrupt_hold(); /* an interrupt would leave a temporary file */
     rc = !is_standard && S_ISREG(old.st_mode)
@@ -247,7 +250,13 @@ out:
     return rc;
 }
 
+int file_write_checked(const char *path, const void *data, size_t len,
+                       file_check *reader, struct err *err)
+{
+    return write_output((struct output){path, data, len, reader, true}, err);
+}
+
 int file_write(const char *path, const void *data, size_t len, struct err *err)
 {
-    return file_write_checked(path, data, len, NULL, err);
+    return write_output((struct output){path, data, len, NULL, false}, err);
 }

@@ -25,9 +25,10 @@ int file_write(const char *path, const void *data, size_t len,
  * accepts the text, else -1 with the reason. `source` is the file's name. */
 typedef int file_check(const char *text, size_t len, const char *source,
                        struct arena *arena, struct err *err);
-/* Writes a file atomically, like file_write, but reads the new file back and
- * checks it before it replaces the old file. If the check refuses the new file,
- * the old file stays. */
+/* Writes a file atomically, like file_write, but checks the data first, and
+ * compares the new file with them before it replaces the old file. If the check
+ * refuses the data or the file differs, the old file stays. `check` may be
+ * NULL. */
 int file_write_checked(const char *path, const void *data, size_t len,
                        file_check *check, struct err *err) MUST_CHECK;
 

@@ -91,20 +91,22 @@ const char *json_cell(const json_t *value, struct arena *arena)
     return text;
 }
 
-/* Adds text to a struct buf. It has the type json_dump_callback_t. */
-static int add_text(const char *data, size_t len, void *out)
-{
-    buf_add((struct buf *)out, data, len);
-    return 0;
-}
+/* Room in bytes for a value that is printed. A longer one is printed twice. */
+#define USUAL_LEN 512
 
 void json_print(struct buf *out, json_t *value)
 {
-    const int rc = json_dump_callback(
-        value, add_text, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+    size_t room = USUAL_LEN, len;
 
-    assert(!rc); /* fails only if a caller passed text that is not UTF-8 */
-    (void)rc;
+    len = json_dumpb(value, buf_reserve(out, room), room, flags);
+    if (len > room) {
+        room = len;
+        len = json_dumpb(value, buf_reserve(out, room), room, flags);
+    }
+    assert(len); /* fails only if a caller passed text that is not UTF-8 */
+    out->len += len;
+    out->data[out->len] = '\0';
     json_decref(value);
 }
 
@@ -262,14 +264,21 @@ int place_list_of(const json_t **out, const struct json_place *place,
                        json_array_size(*out), what, n);
 }
 
-int place_element(struct json_place *out, const struct json_place *place,
-                  const char *key, const json_t *list, size_t idx,
-                  struct err *err)
+int place_value(struct json_place *out, const struct json_place *place,
+                const char *key, size_t idx, const json_t *value,
+                struct err *err)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
-    return enter(out, place, name, json_array_get(list, idx), err);
+    return enter(out, place, name, value, err);
+}
+
+int place_element(struct json_place *out, const struct json_place *place,
+                  const char *key, const json_t *list, size_t idx,
+                  struct err *err)
+{
+    return place_value(out, place, key, idx, json_array_get(list, idx), err);
 }
 
 /* Reads a text, which must be printable and, for MEMBER_HASH, look as hash_text

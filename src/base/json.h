@@ -86,6 +86,10 @@ int place_list_of(const json_t **out, const struct json_place *place,
 int place_element(struct json_place *out, const struct json_place *place,
                   const char *key, const json_t *list, size_t idx,
                   struct err *err) MUST_CHECK;
+/* The same for an element that is known. */
+int place_value(struct json_place *out, const struct json_place *place,
+                const char *key, size_t idx, const json_t *value,
+                struct err *err) MUST_CHECK;
 
 bool place_has(const struct json_place *place, const char *key);
 

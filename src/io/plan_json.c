@@ -187,18 +187,16 @@ static int read_table(struct table *table, const struct json_place *place,
 }
 
 static int read_tables(struct problem *problem, const struct json_place *root,
-                       struct err *err)
+                       struct json_list *list, struct err *err)
 {
-    const json_t *list;
-
-    if (place_list(&list, root, "tables", err))
+    if (place_long_list(list, root, err))
         return -1;
-    problem->n_tables = json_array_size(list);
+    problem->n_tables = list->n;
     problem->tables = ARENA_NEW(root->arena, struct table, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         struct json_place place;
 
-        if (place_element(&place, root, "tables", list, i, err) ||
+        if (place_next(&place, list, root, err) ||
             read_table(&problem->tables[i], &place, &problem->cluster, err))
             return -1;
     }
@@ -237,21 +235,20 @@ static int read_shard(struct shard *shard, const struct json_place *place,
 }
 
 static int read_shards(struct plan *plan, const struct json_place *root,
-                       struct err *err)
+                       struct json_list *list, struct err *err)
 {
-    const json_t *list;
     bool has_costs = false;
 
-    if (place_list(&list, root, "shards", err))
+    if (place_long_list(list, root, err))
         return -1;
-    plan->n_shards = json_array_size(list);
+    plan->n_shards = list->n;
     plan->shards = ARENA_NEW(root->arena, struct shard, plan->n_shards);
     plan->shard_ms = ARENA_NEW(root->arena, double, plan->n_shards);
     for (size_t i = 0; i < plan->n_shards; i++) {
         struct json_place place;
 
         plan->shard_ms[i] = NAN;
-        if (place_element(&place, root, "shards", list, i, err) ||
+        if (place_next(&place, list, root, err) ||
             read_shard(&plan->shards[i], &place, &plan->problem, err) ||
             PLACE_FIELDS(&plan->shard_ms[i], &place, alone_field, err))
             return -1;
@@ -444,14 +441,15 @@ static int read_wire(struct wire_regret *wire, const struct json_place *root,
 }
 
 static int read_plan(struct plan *plan, const struct json_place *root,
-                     struct err *err)
+                     struct json_list lists[PLAN_N_LISTS], struct err *err)
 {
     if (read_version(root, err) ||
         read_cluster(&plan->problem.cluster, root, err) ||
-        read_head(plan, root, err) || read_tables(&plan->problem, root, err) ||
-        read_shards(plan, root, err) || read_devices(plan, root, err) ||
-        read_step(plan, root, err) || read_cost_model(plan, root, err) ||
-        read_wire(&plan->wire, root, err))
+        read_head(plan, root, err) ||
+        read_tables(&plan->problem, root, &lists[PLAN_TABLES], err) ||
+        read_shards(plan, root, &lists[PLAN_SHARDS], err) ||
+        read_devices(plan, root, err) || read_step(plan, root, err) ||
+        read_cost_model(plan, root, err) || read_wire(&plan->wire, root, err))
         return -1;
     plan_fill_kinds(plan);
     problem_find_hot_rows(&plan->problem, root->arena);
@@ -461,11 +459,11 @@ static int read_plan(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-int plan_from_json(struct plan *plan, const char *text, size_t len,
-                   const char *source, struct arena *arena, struct err *err)
+int plan_from_document(struct plan *plan, const json_t *root,
+                       struct json_list lists[PLAN_N_LISTS], const char *source,
+                       struct arena *arena, struct err *err)
 {
     struct json_place place;
-    json_t *root = NULL;
     int rc;
 
     *plan = (struct plan){
@@ -474,9 +472,35 @@ int plan_from_json(struct plan *plan, const char *text, size_t len,
         .total_ms = NAN,
         .bound_ms = NAN,
     };
+    lists[PLAN_TABLES].key = "tables";
+    lists[PLAN_SHARDS].key = "shards";
+    rc = place_root(&place, root, source, arena, err) ||
+         read_plan(plan, &place, lists, err);
+    for (size_t i = 0; i < PLAN_N_LISTS; i++)
+        json_list_release(&lists[i]);
+    return rc ? -1 : 0;
+}
+
+/* Each table and shard is parsed by itself, which takes less time and memory.
+ * If that fails, the text is parsed as a whole, because only then the line of
+ * the error is known. */
+int plan_from_json(struct plan *plan, const char *text, size_t len,
+                   const char *source, struct arena *arena, struct err *err)
+{
+    struct json_list lists[PLAN_N_LISTS] = {
+        [PLAN_TABLES] = {.key = "tables"}, [PLAN_SHARDS] = {.key = "shards"}};
+    json_t *root = NULL;
+    int rc;
+
+    rc = json_parse_but(&root, lists, PLAN_N_LISTS, text, len) ||
+         plan_from_document(plan, root, lists, source, arena, err);
+    json_decref(root);
+    if (!rc)
+        return 0;
+    *err = (struct err){0};
+    memset(lists, 0, sizeof(lists));
     rc = json_parse(&root, text, len, source, err) ||
-         place_root(&place, root, source, arena, err) ||
-         read_plan(plan, &place, err);
+         plan_from_document(plan, root, lists, source, arena, err);
     json_decref(root);
     return rc ? -1 : 0;
 }

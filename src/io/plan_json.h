@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_PLAN_JSON_H
 #define NEUROSHARD_IO_PLAN_JSON_H
 
-#include "base/json.h"
+#include "base/json_lists.h"
 #include "core/plan.h"
 
 /*
@@ -27,6 +27,13 @@
 int plan_from_json(struct plan *plan, const char *text, size_t len,
                    const char *source, struct arena *arena,
                    struct err *err) MUST_CHECK;
+/* The lists of a plan that may be long. */
+enum { PLAN_TABLES, PLAN_SHARDS, PLAN_N_LISTS };
+/* Reads a plan by the rules of plan_from_json from a document and its long
+ * lists. Releases the lists. */
+int plan_from_document(struct plan *plan, const json_t *root,
+                       struct json_list lists[PLAN_N_LISTS], const char *source,
+                       struct arena *arena, struct err *err) MUST_CHECK;
 /* Reads the plan file `path` with plan_from_json. The path "-" is standard
  * input. */
 int plan_load(struct plan *plan, const char *path, struct arena *arena,

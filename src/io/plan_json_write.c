@@ -129,29 +129,52 @@ static json_t *from_table(const struct table *table)
     return value;
 }
 
-/* Prints the document with one line per member. In a list of objects, each
- * element has a line of its own. */
-static void print_document(struct buf *out, json_t *root)
+/* --- layout --- */
+
+#define END_OF_DOCUMENT "\n}\n"
+
+/* Prints the key of the next member. */
+static void print_key(struct buf *out, const char *key)
+{
+    buf_printf(out, "%s\n  \"%s\": ", out->len ? "," : "{", key);
+}
+
+/* Prints a list of n objects, each in a line of its own. Makes and prints one
+ * object at a time, so that a long list takes no more memory than its text. */
+static void print_objects(struct buf *out, size_t n, json_element_fn *element,
+                          const void *ctx)
+{
+    for (size_t i = 0; i < n; i++) {
+        buf_add(out, i ? ",\n    " : "[\n    ", 6);
+        json_print(out, element(ctx, i));
+    }
+    if (n)
+        buf_add(out, "\n  ]", 4);
+    else
+        buf_add(out, "[]", 2);
+}
+
+static json_t *known_element(const void *list, size_t i)
+{
+    return json_incref(json_array_get(list, i));
+}
+
+/* Prints the members of an object, which it decrefs, one line each. In a list
+ * of objects, each element has a line of its own. */
+static void print_members(struct buf *out, json_t *object)
 {
     const char *key;
     json_t *value;
 
-    json_object_foreach(root, key, value)
+    json_object_foreach(object, key, value)
     {
-        const size_t n = json_array_size(value);
-
-        buf_printf(out, "%s\n  \"%s\": ", out->len ? "," : "{", key);
-        if (!json_is_object(json_array_get(value, 0))) {
+        print_key(out, key);
+        if (json_is_object(json_array_get(value, 0)))
+            print_objects(out, json_array_size(value), known_element, value);
+        else
             json_print(out, json_incref(value));
-            continue;
-        }
-        for (size_t i = 0; i < n; i++) {
-            buf_printf(out, "%s\n    ", i ? "," : "[");
-            json_print(out, json_incref(json_array_get(value, i)));
-        }
-        buf_printf(out, "\n  ]");
     }
-    buf_printf(out, "\n}\n");
+    json_decref(object);
 }
 
 /* Returns the memory of the dense part by item, and the bytes of DDP's
@@ -258,34 +281,48 @@ static void set_step_times(json_t *root, const struct plan *plan)
         json_real_or_null(1000 * (double)plan->problem.batch / step.ms));
 }
 
-json_t *plan_document(const struct plan *plan)
+/* Returns table i of the plan `ctx`. It has the type json_element_fn. */
+static json_t *table_element(const void *ctx, size_t i)
 {
-    json_t *root = from_head(plan), *list = json_array(), *value, *bytes;
+    const struct plan *plan = ctx;
 
-    for (size_t i = 0; i < plan->problem.n_tables; i++)
-        append(list, from_table(&plan->problem.tables[i]));
-    set(root, "tables", list);
-    list = json_array();
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        append(list, value = shard_to_json(&plan->shards[i]));
-        if (plan->shard_ms)
-            PLACE_SET_FIELDS(value, &plan->shard_ms[i], alone_field);
-    }
-    set(root, "shards", list);
+    return from_table(&plan->problem.tables[i]);
+}
+
+/* Returns shard i of the plan `ctx`. It has the type json_element_fn. */
+static json_t *shard_element(const void *ctx, size_t i)
+{
+    const struct plan *plan = ctx;
+    json_t *value = shard_to_json(&plan->shards[i]);
+
+    if (plan->shard_ms)
+        PLACE_SET_FIELDS(value, &plan->shard_ms[i], alone_field);
+    return value;
+}
+
+static json_t *from_device(const struct plan *plan, size_t r)
+{
+    const struct device_cost *device = &plan->devices[r];
+    json_t *value = PLACE_ROW(device, device_cost_fields), *bytes;
+
+    if (!isnan(device->parts_ms[0]))
+        set(value, "phases_ms", PLACE_ROW(device->parts_ms, step_part_fields));
+    bytes = PLACE_ROW(&device->memory, memory_fields);
+    if (plan->problem.job.dense)
+        PLACE_SET_FIELDS(bytes, &device->memory, dense_memory_field);
+    set(value, "memory_bytes", bytes);
+    return value;
+}
+
+/* Returns the members behind the tables and shards. */
+static json_t *from_tail(const struct plan *plan)
+{
+    json_t *root = json_object(), *list;
+
     if (plan->devices) {
         list = json_array();
-        for (size_t r = 0; r < plan->problem.cluster.n_devices; r++) {
-            const struct device_cost *device = &plan->devices[r];
-
-            append(list, value = PLACE_ROW(device, device_cost_fields));
-            if (!isnan(device->parts_ms[0]))
-                set(value, "phases_ms",
-                    PLACE_ROW(device->parts_ms, step_part_fields));
-            bytes = PLACE_ROW(&device->memory, memory_fields);
-            if (plan->problem.job.dense)
-                PLACE_SET_FIELDS(bytes, &device->memory, dense_memory_field);
-            set(value, "memory_bytes", bytes);
-        }
+        for (size_t r = 0; r < plan->problem.cluster.n_devices; r++)
+            append(list, from_device(plan, r));
         set(root, "devices", list);
     }
     if (plan->wire.assumed_gbps > 0)
@@ -298,42 +335,96 @@ json_t *plan_document(const struct plan *plan)
     return root;
 }
 
+json_t *plan_document(const struct plan *plan)
+{
+    json_t *root = from_head(plan), *tables = json_array(),
+           *shards = json_array();
+
+    for (size_t i = 0; i < plan->problem.n_tables; i++)
+        append(tables, table_element(plan, i));
+    set(root, "tables", tables);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        append(shards, shard_element(plan, i));
+    set(root, "shards", shards);
+    json_object_update_new(root, from_tail(plan));
+    return root;
+}
+
+/* Prints the text of plan_document. */
+static void print_plan(struct buf *out, const struct plan *plan)
+{
+    print_members(out, from_head(plan));
+    print_key(out, "tables");
+    print_objects(out, plan->problem.n_tables, table_element, plan);
+    print_key(out, "shards");
+    print_objects(out, plan->n_shards, shard_element, plan);
+    print_members(out, from_tail(plan));
+    buf_add(out, END_OF_DOCUMENT, sizeof(END_OF_DOCUMENT) - 1);
+}
+
+/* Moves a text into the arena. */
+static const char *keep_text(struct buf *out, struct arena *arena)
+{
+    const char *text = arena_strndup(arena, out->data, out->len);
+
+    buf_release(out);
+    return text;
+}
+
 const char *plan_to_json(const struct plan *plan, struct arena *arena)
 {
-    return plan_document_text(plan_document(plan), arena);
+    struct buf out = {0};
+
+    print_plan(&out, plan);
+    return keep_text(&out, arena);
 }
 
 const char *plan_document_text(json_t *root, struct arena *arena)
 {
     struct buf out = {0};
-    const char *text;
 
-    print_document(&out, root);
-    text = arena_strndup(arena, out.data, out.len);
-    buf_release(&out);
-    json_decref(root);
-    return text;
+    print_members(&out, root);
+    buf_add(&out, END_OF_DOCUMENT, sizeof(END_OF_DOCUMENT) - 1);
+    return keep_text(&out, arena);
 }
 
-/* Checks that a plan's text can be read back. It has the type file_check. */
-static int check_text(const char *text, size_t len, const char *source,
-                      struct arena *arena, struct err *err)
+/* Checks that the reader accepts what the writer prints: the same values,
+ * before they become text. */
+static int check_read(const struct plan *plan, const char *source,
+                      struct err *err)
 {
-    struct plan plan;
+    struct json_list lists[PLAN_N_LISTS] = {
+        [PLAN_TABLES] = {.make = table_element,
+                         .ctx = plan,
+                         .n_apart = plan->problem.n_tables},
+        [PLAN_SHARDS] = {
+            .make = shard_element, .ctx = plan, .n_apart = plan->n_shards}};
+    json_t *root = from_head(plan);
+    struct arena scratch = {0};
+    struct plan again;
+    int rc;
 
-    return plan_from_json(&plan, text, len, source, arena, err);
+    set(root, "tables", json_array());
+    set(root, "shards", json_array());
+    json_object_update_new(root, from_tail(plan));
+    rc = plan_from_document(&again, root, lists, source, &scratch, err);
+    json_decref(root);
+    arena_release(&scratch);
+    return rc ? err_prefix(err,
+                           "'%s' was not written, as it could not be read back",
+                           source)
+              : 0;
 }
 
 int plan_save(const struct plan *plan, const char *path, struct err *err)
 {
-    struct arena scratch = {0};
-    const char *text;
+    struct buf out = {0};
     int rc;
 
-    if (plan_check(plan, err))
+    if (plan_check(plan, err) || check_read(plan, path, err))
         return -1;
-    text = plan_to_json(plan, &scratch);
-    rc = file_write_checked(path, text, strlen(text), check_text, err);
-    arena_release(&scratch);
+    print_plan(&out, plan);
+    rc = file_write_checked(path, out.data, out.len, NULL, err);
+    buf_release(&out);
     return rc;
 }

@@ -19,7 +19,8 @@ json_t *plan_document(const struct plan *plan);
  * Takes the reference to the document. */
 const char *plan_document_text(json_t *root, struct arena *arena);
 /* Checks the plan and writes it atomically to the file `path`. The path "-" is
- * standard output. The new file is read back before it replaces the old one. */
+ * standard output. The values are read by the reader before they are written,
+ * and the new file is compared with its text before it replaces the old one. */
 int plan_save(const struct plan *plan, const char *path,
               struct err *err) MUST_CHECK;
 
