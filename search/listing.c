@@ -296,6 +296,43 @@ static void add_replica(struct listing *listing, uint32_t u)
     listing_add_sharding(listing, listing_sharding(SHARDING_REPLICA, type, n));
 }
 
+/* Number of units up to which all units list their column shardings. */
+#define MOST_WITH_COLUMNS 50000
+
+/* Returns whether cuts of the columns may pay. In a very long list they are
+ * left out as replicas and row cuts are in a long one: by the price of the two
+ * halves, which costs less than to price all widths. 200,000 tables on 64 GPUs
+ * then take half the memory. */
+static bool columns_may_pay(struct listing *listing, uint32_t u)
+{
+    const struct search_space *space = listing->space;
+    const struct unit *unit = &space->units[u];
+    const uint32_t n_steps = unit->first->dim / unit->width_step;
+    const uint32_t before = listing->n_types;
+    double load_ms = 0, bytes = 0;
+
+    if (space->n_units <= MOST_WITH_COLUMNS)
+        return true;
+    for (uint32_t i = 0; i < 2; i++) {
+        /* both halves are alike if the number of width steps is even */
+        const uint32_t n_alike = n_steps % 2 ? 1 : 2 - 2 * i;
+        const struct piece_type half = {.unit = u,
+                                        .kind = SHARD_COLUMN,
+                                        .width = unit->width_step *
+                                                 ((n_steps + i) / 2),
+                                        .n_rows = unit->first->num_embeddings};
+        uint32_t type;
+
+        if (!n_alike)
+            continue;
+        type = listing_add_type(listing, half);
+        load_ms += n_alike * listing->standalone_ms[type];
+        bytes += n_alike * (double)listing->list[type].bytes;
+    }
+    listing->n_types = before;
+    return listing_may_pay(listing, u, SHARD_COLUMN, load_ms, bytes);
+}
+
 /* Smallest share of a device's memory that a unit takes if it is cut although
  * time is short. A smaller unit that stands whole hardly makes devices
  * uneven. */
@@ -339,6 +376,8 @@ static void add_unit(struct listing *listing, uint32_t u)
         return;
     if (unit->kinds & SHARD_COLUMN)
         unit->width_step = choose_width_step(space, unit);
+    if (unit->width_step < table->dim && !columns_may_pay(listing, u))
+        unit->width_step = table->dim;
     if (unit->width_step < table->dim) {
         unit->n_width_steps = table->dim / unit->width_step;
         unit->columns = listing->n_types;

@@ -294,6 +294,19 @@ int rival_ask(struct rival *rival, const struct contender *by,
     return 0;
 }
 
+/* Returns why a planner is not run, or NULL if it is. */
+static const char *why_left_out(const struct contender *by,
+                                const struct problem *problem, double end_ms)
+{
+    if (by->rule == rival_torchrec && problem->n_tables > RIVAL_MOST_TABLES)
+        return "the list is too long for it";
+    if (end_ms > 0 && clock_ms() >= end_ms)
+        return "the time limit was reached";
+    if (end_ms > 0 && interrupt_requested())
+        return "an interrupt came first";
+    return NULL;
+}
+
 int rivals_ask(struct rivals *rivals, const struct problem *problem,
                struct contender_inputs inputs, struct err *err)
 {
@@ -301,15 +314,13 @@ int rivals_ask(struct rivals *rivals, const struct problem *problem,
     for (size_t i = 0; i < N_RIVALS; i++) {
         struct rival *rival = &rivals->list[i];
         const struct contender *by = &search_contenders[i];
+        const char *why_not = why_left_out(by, problem, inputs.end_ms);
 
-        const bool is_late = clock_ms() >= inputs.end_ms;
-
-        if (inputs.end_ms > 0 && (is_late || interrupt_requested()))
+        if (why_not)
             *rival = (struct rival){
                 .by = by,
                 .plan = {.problem = *problem, .total_ms = INFINITY},
-                .why_not = is_late ? "the time limit was reached"
-                                   : "an interrupt came first"};
+                .why_not = why_not};
         else if (rival_ask(rival, by, problem, &inputs, rivals->arena, err))
             return -1;
     }

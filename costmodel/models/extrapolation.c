@@ -112,8 +112,8 @@ size_t extrapolation_judge(const struct model *model,
     double *octaves = ARENA_NEW(arena, double, n_devices), wider;
     const size_t most = OF_GPU * n + N_KNOWN;
     struct extrapolation extrapolation = {
-        .outside = ARENA_NEW(arena, struct cost_outside, most),
-        .order = ARENA_NEW(arena, struct ranked, most)};
+        .outside = mem_alloc(most, sizeof(struct cost_outside)),
+        .order = mem_alloc(most, sizeof(struct ranked))};
     uint32_t slowest = 0;
 
     find_ranges(&extrapolation, model);
@@ -151,5 +151,7 @@ size_t extrapolation_judge(const struct model *model,
     ranked_sort(extrapolation.order, extrapolation.n);
     for (size_t i = 0; i < extrapolation.n; i++)
         (*outside)[i] = extrapolation.outside[extrapolation.order[i].idx];
+    mem_free(extrapolation.outside);
+    mem_free(extrapolation.order);
     return extrapolation.n;
 }

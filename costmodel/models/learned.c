@@ -263,15 +263,19 @@ static size_t learned_judge(const struct oracle *oracle,
                             struct cost_outside **outside, struct arena *arena)
 {
     const struct learned *learned = (const void *)oracle;
-    struct feature_input *inputs = ARENA_NEW(arena, struct feature_input, n);
+    struct feature_input *inputs = mem_alloc(n, sizeof(*inputs));
+    size_t n_outside;
 
     for (size_t i = 0; i < n; i++)
         if (!shard_is_replica(shards[i].kind))
             fill_input(&inputs[i], learned, &shards[i],
                        &learned->as_trained[shards[i].table],
                        learned->batch_ratio);
-    return extrapolation_judge(&learned->model, oracle->problem, shards, inputs,
-                               n, compute_ms, error, outside, arena);
+    n_outside =
+        extrapolation_judge(&learned->model, oracle->problem, shards, inputs, n,
+                            compute_ms, error, outside, arena);
+    mem_free(inputs);
+    return n_outside;
 }
 
 /* Returns the published figures of a GPU, in which figures that were fitted to

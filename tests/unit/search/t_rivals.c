@@ -626,8 +626,45 @@ static void check_late(void)
     arena_release(&arena);
 }
 
+/* TorchRec's planner is not run on more than 50,000 tables. No planner is run
+ * here, because the time is over. */
+static void check_long(void)
+{
+    struct arena arena = {0};
+    uint64_t *rows = ARENA_NEW(&arena, uint64_t, 50001);
+    uint32_t *dims = ARENA_NEW(&arena, uint32_t, 50001);
+    struct problem problem;
+    struct err err = {0};
+
+    for (size_t t = 0; t < 50001; t++) {
+        rows[t] = 10;
+        dims[t] = 4;
+    }
+    fake_problem(&problem, rows, dims, 50001, 2, GIB, &arena);
+    const struct oracle oracle = additive_oracle(&problem);
+    const struct contender_inputs inputs = {
+        .oracle = &oracle, .torchrec = &oracle, .end_ms = 1e-9};
+
+    for (; problem.n_tables >= 50000; problem.n_tables--) {
+        const bool is_long = problem.n_tables > 50000;
+        struct rivals rivals = {.arena = &arena};
+        size_t i = 0;
+
+        ok(!rivals_ask(&rivals, &problem, inputs, &err), "%zu tables",
+           problem.n_tables);
+        while (strcmp(rivals.list[i].by->name, "torchrec") != 0)
+            i++;
+        is_str(rivals.list[i].why_not,
+               is_long ? "the list is too long for it"
+                       : "the time limit was reached",
+               "whether TorchRec's planner would be run");
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
+    check_long();
     check_cases();
     check_hosts();
     check_ties();

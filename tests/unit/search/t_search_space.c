@@ -374,6 +374,58 @@ static void check_width_steps(void)
     arena_release(&arena);
 }
 
+/* Makes the search space of n small tables and a large one. Returns the number
+ * of units with columns. Sets *is_large if the large one is among them. */
+static uint32_t with_columns(uint32_t n, bool *is_large, uint32_t *n_types)
+{
+    uint64_t *rows = mem_alloc(n + 1, sizeof(*rows));
+    uint32_t *dims = mem_alloc(n + 1, sizeof(*dims)), n_found = 0;
+    struct random_oracle oracle;
+    struct problem problem;
+    struct search_space space;
+    struct err err = {0};
+    struct arena arena = {0};
+    struct rng rng;
+
+    for (uint32_t t = 0; t <= n; t++) {
+        rows[t] = t < n ? 10 : 100000000;
+        dims[t] = t % 2 ? 8 : 12;
+    }
+    rng_init(&rng, 83, 0);
+    fake_problem(&problem, rows, dims, n + 1, 2, UINT64_C(1) << 34, &arena);
+    problem.kinds = SHARD_TABLE | SHARD_COLUMN;
+    random_oracle_init(&oracle, &problem, &rng);
+    ok(!space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err),
+       "%u tables: %s", n + 1, err.msg);
+    *n_types = space.n_types;
+    *is_large = false;
+    for (uint32_t u = 0; u < space.n_units; u++) {
+        const bool has = space.units[u].columns != NO_TYPE;
+
+        n_found += has;
+        *is_large |= has && space.units[u].tables[0] == n;
+    }
+    arena_release(&arena);
+    mem_free(rows);
+    mem_free(dims);
+    return n_found;
+}
+
+/* Small tables of a list above 50,000 units keep their columns together, so
+ * that each has one piece type. Large ones may be cut. */
+static void check_very_long(void)
+{
+    uint32_t n_types;
+    bool is_large;
+
+    is_i64(with_columns(49999, &is_large, &n_types), 50000,
+           "50,000 tables may be cut by columns");
+    ok(n_types > 2 * 50000, "%u piece types", n_types);
+    is_i64(with_columns(50000, &is_large, &n_types), 1, "of 50,001 only one");
+    ok(is_large, "the large one");
+    ok(n_types < 50001 * 1.01, "%u piece types", n_types);
+}
+
 int main(void)
 {
     struct tally tally = {0};
@@ -406,5 +458,6 @@ int main(void)
     is_i64(tally.n_undrawn, 0, "each form is drawn");
     is_i64(tally.n_rare, 0, "whole and replica often");
     check_width_steps();
+    check_very_long();
     return tap_done();
 }
