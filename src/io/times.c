@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/named_rows.h"
+#include "io/times_trace.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -72,7 +73,10 @@ int times_add(struct times *times, const char *text, size_t len,
                               .n_required = N_COLUMNS,
                               .read = read_cells,
                               .ctx = &reader};
+    const char *copy = arena_strndup(arena, text, len);
 
+    if (times_is_trace(copy))
+        return times_add_trace(times, copy, source, arena, err);
     if (named_rows_read(&rows, text, len, source, arena, err))
         return -1;
     times->is_cut |= rows.is_cut;

@@ -7,8 +7,9 @@
 
 /*
  * Measured times of the steps of a real job. neuroshard-record(1) describes the
- * format of the files: CSV with the columns step, rank, phase and ms, or a JSON
- * list of objects with members of the same names.
+ * format of the files: CSV with the columns step, rank, phase and ms, a JSON
+ * list of objects with members of the same names, or a trace of PyTorch's
+ * profiler (io/times_trace.h).
  */
 struct times {
     /* number of ranks of the job; all rank numbers must be lower */

@@ -1,14 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the lines of neuroshard-record(1) that convert GPU traces to CSV, on
-# synthetic traces. A sort belongs to the lookups that launch it; a kernel of
-# an exchange belongs to its range.
-command -v python3 >/dev/null || { echo "no python3" >&2; exit 77; }
+# Records synthetic traces of a GPU. A sort belongs to the lookups that launch
+# it; a kernel of an exchange belongs to its range.
 
-sed -n '/^import/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/neuroshard-record.1" \
-    >lines.py
-python3 -c 'import ast; ast.parse(open("lines.py").read())'
-sed -n '/^import .*json/,$p' lines.py >traces.py
 # event NAME CATEGORY OP BEGIN MICROSECONDS: prints an event of a trace
 event()
 {
@@ -33,4 +27,16 @@ for rank in 0 1; do
     done
     echo "{}], \"distributedInfo\": {\"rank\": $rank}}"
 done | awk '/^{"traceEvents/ {n++} {print >("trace_" n ".json")}'
-python3 traces.py trace_1.json trace_2.json | tr -d '\r' | sort
+
+printf 'name,rows,dim,hotness\na,1000,64,2\nb,1000,64,3\n' >list.csv
+"$NEUROSHARD" plan list.csv --gpus 2 --shard table --batch 64 --effort 10 \
+    -o plan.json >/dev/null 2>&1
+"$NEUROSHARD" record plan.json trace_2.json --times trace_1.json \
+    --db costs.db --warm-up 0 --insist | sed -n '/^rank/,/^all/p' |
+    cut -c 1-41
+echo "== traces that cannot be recorded"
+for text in "$ROOT"/tests/fuzz/corpus/times_trace/*; do
+    cp "$text" trace.json
+    "$NEUROSHARD" record plan.json --times trace.json --db none.db --warm-up 0 \
+        --insist 2>&1 | sed -n "s/^neuroshard: trace.json/$(basename "$text")/p"
+done

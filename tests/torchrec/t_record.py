@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A job of the real TorchRec on this machine's CPU. The lines of
-neuroshard-record(1) time it; it is also profiled, and other lines of that page
-read the traces. `neuroshard record` reads both results. Speaks TAP; NEUROSHARD
+neuroshard-record(1) time it; it is also profiled. `neuroshard record` reads
+the times and the traces. Speaks TAP; NEUROSHARD
 is the program, NEUROSHARD_DATA its data.
 """
 import csv
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 
 import torch
@@ -27,10 +25,12 @@ MAX_ROWS = 1500
 
 
 def page_lines():
-    """Returns the code of the manual: for a job, and for its traces."""
+    """Returns the code of the manual for a job."""
     page = os.environ["NEUROSHARD_DATA"] + "/../man/neuroshard-record.1"
     with open(page, encoding="utf-8") as file:
-        return re.findall(r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S)
+        return re.search(
+            r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S
+        ).group()
 
 
 def train(rank, work):
@@ -60,7 +60,7 @@ def train(rank, work):
         sharders=[EmbeddingBagCollectionSharder()],
     )
     lines = {}
-    exec(page_lines()[0], lines)
+    exec(page_lines(), lines)
     lines["watch"](sharded.module.ebc)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],
@@ -104,7 +104,8 @@ def recorded(work, name, *files):
     status, out, why = neuroshard(
         *("record", f"{work}/plan.json", *files[1:]),
         *("--times", files[0], "--db", f"{work}/{name}.db"),
-        *("--device", "cpu:any", "--isa", "avx2", "--threads", "1", "--json"),
+        *("--device", "cpu:any", "--isa", "avx2"),
+        *("--device-threads", "1", "--json"),
     )
     ok(status == 0, f"{name}: the job is recorded", why)
     found = json.loads(out) if status == 0 else {"phases": []}
@@ -128,15 +129,10 @@ def check(work):
         work, "watched", *(f"{work}/times_{r}.csv" for r in range(N_RANKS))
     )
     ok(found == want, "every watched phase is recorded", str(found))
-    traces = [f"{work}/trace_{r}.json" for r in range(N_RANKS)]
-    with open(f"{work}/traces.csv", "w", encoding="utf-8") as file:
-        subprocess.run(
-            [sys.executable, "-c", page_lines()[1], *traces],
-            stdout=file,
-            check=True,
-        )
     want |= {("all", "input"), ("all", "gradient")}
-    found = recorded(work, "profiled", f"{work}/traces.csv")
+    found = recorded(
+        work, "profiled", *(f"{work}/trace_{r}.json" for r in range(N_RANKS))
+    )
     ok(found == want, "every phase of the trace is recorded", str(found))
 
 
