@@ -4,8 +4,8 @@
 # folder with the files that it names. Some commands are left out: measurements
 # of thousands of cases, measurements of a GPU, commands that use such
 # measurements, and commands that need the published nets. Unless TEST_SIZE is
-# full, commands without effort or epochs get small values, and GPUs get memory
-# in which plans are found at once.
+# full, commands without effort or epochs get small values, one kind of model is
+# trained, and GPUs get memory in which plans are found at once.
 set -u
 . "$ROOT/tests/cli/common"
 
@@ -35,6 +35,8 @@ files()
         printf '%s,forward,1\n' $step,0 $step,1 $step,2 $step,3 >>times.csv
     done
     echo '{"hosts": [{"gpus": 2, "memory": ["80GiB", "40GiB"]}]}' >cluster.json
+    echo 'rank,used_bytes
+0,3000000000' >job.log
     "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 --effort 20000 \
         -o plan.json >/dev/null 2>&1
     "$NEUROSHARD" emit plan.json --format torchrec -o dumped.json
@@ -72,8 +74,9 @@ for page in "$ROOT"/man/*.1; do
         *'neuroshard plan '* | *'neuroshard compare '*)
             set -- "$@" --effort 4000
             ;;
+        *--kind*) set -- "$@" --epochs 3 ;;
         *'neuroshard train '* | *'neuroshard retrain '*)
-            set -- "$@" --epochs 3
+            set -- "$@" --epochs 3 --kind net --force
             ;;
         esac
         "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null

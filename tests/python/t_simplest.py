@@ -21,7 +21,9 @@ LISTS = sorted(
     for path in (ROOT / "data/tables").glob("*.csv")
     if path.stem != "mlperf_dlrm_v4_yambda"
 )
-GPUS = {"hugectr_7table_470B_hotness20": 32, "meta_torchrec_1935": 96}
+# Lists that fit no 16 GPUs; the longest one takes seconds, in the full size only
+LONGEST = "meta_torchrec_1935"
+GPUS = {"hugectr_7table_470B_hotness20": 32, LONGEST: 96}
 COSTS = ("roofline:h100", "torchrec", "model:h100.nsm")
 PERCENTS = (0, 2, 10)
 SIZE = os.environ.get("TEST_SIZE")
@@ -152,6 +154,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for i, path in enumerate(SOME):
+            if path.stem == LONGEST and SIZE != "full":
+                continue
             n_pieces, n_tables = check(
                 *[path.stem, path, GPUS.get(path.stem, 16)],
                 COSTS[i % len(COSTS)],
