@@ -14,8 +14,8 @@
  *    limits  Bytes, excess and moved bytes are exact. So an assignment keeps
  *            its limits if and only if its excess is 0.
  *    sums    The sums and the load of a device equal the sums over its
- *            pieces, up to rounding. They are exactly 0 on a device without
- *            pieces.
+ *            pieces, up to rounding. They are exactly oracle_empty_sum on a
+ *            device without pieces.
  *    prices  Terms, loads and total_ms are the oracle's answers for exactly
  *            the stored sums. most_ms are the maxima of the terms.
  *
@@ -304,7 +304,7 @@ static void add_up(struct assignment *assignment, uint32_t r)
     const struct holding *holding = &assignment->holdings[r];
     double *sum = assignment->sums + r * width;
 
-    memset(sum, 0, width * sizeof(*sum));
+    oracle_empty_sum(assignment->space->oracle, r, sum);
     assignment->load_ms[r] = 0;
     assignment->bytes[r] = 0;
     assignment->n_commits[r] = 0;

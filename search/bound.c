@@ -27,17 +27,18 @@
  *     p(u, w)   is the cost of its dearest piece, in ms
  *     e(u, w)   is the cost that it adds to every single device, in ms
  *
- * and e(v) is the least e(v, w) over the ways of unit v. A plan of total T on R
+ * and e(v) is the least e(v, w) over the ways of unit v. Device r takes f(r) ms
+ * for tables that are not placed; f is the least f(r). A plan of total T on R
  * devices with M bytes in all chooses a way for each unit such that
  *
- *     sum of t(u, w) <= R x T            the mean is no more than the maximum
- *     p(u, w) + sum over v != u of e(v) <= T       a piece shares its device
- *     sum of b(u, w) <= M                all pieces fit the memory
+ *     sum of t(u, w) + sum of f(r) <= R x T  the mean is no more than the
+ * maximum p(u, w) + sum over v != u of e(v) + f <= T   a piece shares its
+ * device sum of b(u, w) <= M                all pieces fit the memory
  *
  * The relaxation drops the third constraint. Instead it adds a price y >= 0 per
  * byte to the costs. For each T and y this gives the lower bound
  *
- *     ( sum over u of min over w of (t + y b) - y M ) / R
+ *     ( sum over u of min over w of (t + y b) + sum of f(r) - y M ) / R
  *
  * The minimum is over the ways that T leaves open: the ways that satisfy the
  * second constraint. No constraint links the units any more, so the minimum of
@@ -57,7 +58,10 @@ struct relaxation {
     double *everywhere_ms; /* [n_units]: cost of each unit on every device, from
                               find_everywhere */
     double all_everywhere_ms; /* sum of everywhere_ms */
-    struct unit_cost *tiled;  /* scratch memory of cheapest() */
+    /* time that devices take for tables that are not placed: of all devices, of
+     * the least busy one and of the busiest one */
+    double all_busy_ms, least_busy_ms, most_busy_ms;
+    struct unit_cost *tiled; /* scratch memory of cheapest() */
 };
 
 static double priced(struct unit_cost cost, double price)
@@ -140,8 +144,8 @@ static double everywhere(const struct search_space *space,
 
 /*
  * Returns the maximum cost in ms that a piece of the unit may have in a plan of
- * total total_ms. This limit is total_ms less the cost of the pieces of other
- * units that stand on every device.
+ * total total_ms. This limit is total_ms less the time for tables that are not
+ * placed and the cost of the pieces of other units that stand on every device.
  *
  * The limit is INFINITY for two kinds of units, because they may have cheaper
  * pieces than the listed shardings show. The first kind is a wide sequence
@@ -158,7 +162,7 @@ static double limit_of(const struct relaxation *relaxation, uint32_t unit,
         (entry->first->output == OUTPUT_SEQUENCE && entry->columns != NO_TYPE &&
          entry->width_step > TORCHREC_MIN_COLUMNS))
         return INFINITY;
-    return total_ms -
+    return total_ms - relaxation->least_busy_ms -
            (relaxation->all_everywhere_ms - relaxation->everywhere_ms[unit]);
 }
 
@@ -212,7 +216,7 @@ static double proven_ms(struct relaxation *relaxation, double price,
 {
     struct unit_cost cost = least_cost(relaxation, price, total_ms);
 
-    return (cost.ms +
+    return (cost.ms + relaxation->all_busy_ms +
             price * (cost.bytes - relaxation->space->all_room_bytes)) /
            relaxation->space->n_devices;
 }
@@ -302,6 +306,23 @@ static const char *limited_table(struct relaxation *relaxation, double total_ms)
     return name;
 }
 
+static void find_busy(struct relaxation *relaxation)
+{
+    const struct oracle *oracle = relaxation->space->oracle;
+
+    if (!oracle->busy_sums)
+        return;
+    relaxation->least_busy_ms = INFINITY;
+    for (uint32_t r = 0; r < relaxation->space->n_devices; r++) {
+        const double ms =
+            space_standalone_ms(oracle, oracle->busy_sums + r * oracle->width);
+
+        relaxation->all_busy_ms += ms;
+        relaxation->least_busy_ms = fmin(relaxation->least_busy_ms, ms);
+        relaxation->most_busy_ms = fmax(relaxation->most_busy_ms, ms);
+    }
+}
+
 void bound_find(struct proven *proven, const struct search_space *space)
 {
     struct arena arena = {0};
@@ -316,9 +337,11 @@ void bound_find(struct proven *proven, const struct search_space *space)
         widest = max_u64(widest, space->units[u].n_width_steps);
     relaxation.everywhere_ms = ARENA_NEW(&arena, double, space->n_units);
     relaxation.tiled = ARENA_NEW(&arena, struct unit_cost, widest + 1);
+    find_busy(&relaxation);
     price = best_price(&relaxation);
     *proven =
         (struct proven){proven_ms(&relaxation, 0, INFINITY), "mean load", NULL};
+    raise_bound(proven, "busy GPU", relaxation.most_busy_ms);
     raise_bound(proven, "memory", proven_ms(&relaxation, price, INFINITY));
     raise_bound(proven, by_piece, meet(&relaxation, price, proven->ms));
     if (price > 0)

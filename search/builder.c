@@ -212,15 +212,16 @@ static bool fits(const struct builder *builder, uint32_t type, uint32_t r)
  * enough free memory, or NO_PIECE. If costs are additive, it is the least
  * loaded device with enough memory. If costs are not additive, only the first
  * few devices in the order of loads are tried. Only one of the empty devices is
- * tried, because they are alike. A piece never lowers the load of a device. So
- * devices that are already more loaded than the best result so far are not
- * tried. */
+ * tried, because they are alike, unless they are busy with other tables. A
+ * piece never lowers the load of a device. So devices that are already more
+ * loaded than the best result so far are not tried. */
 static uint32_t find_device(struct builder *builder, const struct change *piece)
 {
     const struct search_space *space = builder->space;
     const uint32_t first = space->types[piece->type].first_device;
     const unsigned most =
         builder->adds_up || builder->view->by_memory ? 1 : MOST_TRIED;
+    const bool are_alike = !space->oracle->busy_sums;
     uint32_t found = NO_PIECE;
     bool tried_empty = false;
     struct loaded least = {0};
@@ -234,7 +235,7 @@ static uint32_t find_device(struct builder *builder, const struct change *piece)
 
         if (found != NO_PIECE && device->load > least.load)
             break;
-        if (r < first || (tried_empty && !device->n_pieces) ||
+        if (r < first || (tried_empty && !device->n_pieces && are_alike) ||
             !fits(builder, piece->type, r))
             continue;
         tried_empty |= !device->n_pieces;
@@ -350,6 +351,20 @@ static bool place_unit(struct builder *builder, const struct sharding *sharding)
     return true;
 }
 
+/* Returns the load of a device that holds no pieces. */
+static double empty_load(const struct builder *builder, uint32_t r)
+{
+    const struct search_space *space = builder->space;
+    const struct oracle *oracle = space->oracle;
+
+    if (builder->view->by_memory)
+        return -(double)space->room_bytes[r];
+    return oracle->busy_sums
+               ? space_standalone_ms(oracle,
+                                     oracle->busy_sums + r * oracle->width)
+               : 0;
+}
+
 /* Runs one try to place all units. Returns NO_PIECE if all were placed.
  * Otherwise returns the unit at which the try stopped, because the unit found
  * no device or an interrupt came. If the builder places by memory, the load of
@@ -364,10 +379,9 @@ static uint32_t place_all(struct builder *builder)
     builder->is_sorted = false;
     memset(builder->devices, 0, n_devices * sizeof(*builder->devices));
     if (builder->sums)
-        memset(builder->sums, 0,
-               n_devices * space->oracle->width * sizeof(double));
-    for (size_t r = 0; builder->view->by_memory && r < n_devices; r++)
-        builder->devices[r].load = -(double)space->room_bytes[r];
+        oracle_empty_sums(space->oracle, builder->sums);
+    for (uint32_t r = 0; r < n_devices; r++)
+        builder->devices[r].load = empty_load(builder, r);
     qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
     for (uint32_t u = 0; u < n; u++) {
         if (!place_unit(builder, builder->units[u].sharding))

@@ -56,7 +56,7 @@ void candidate_send(struct candidate *candidate,
 }
 
 /* Adds a piece to the sums of its device (sign 1) or removes it from them (sign
- * -1). Sets the sums of an empty device to 0, so that no rounding errors
+ * -1). Resets the sums of an empty device, so that no rounding errors
  * remain. Bytes saturate, because a device that holds more than UINT64_MAX
  * bytes must not look empty. */
 static inline void sum_piece(struct candidate *candidate,
@@ -86,7 +86,7 @@ static inline void sum_piece(struct candidate *candidate,
     add_lanes(sum, is_new ? assignment->sums + device * width : sum,
               assignment->space->vectors + piece->type * width, sign, width);
     if (sign < 0 && !candidate->n_held[i])
-        memset(sum, 0, width * sizeof(*sum));
+        oracle_empty_sum(assignment->space->oracle, device, sum);
 }
 
 /* Adds up the changes on all devices, or only on device `only` if `only` is not

@@ -25,7 +25,9 @@ void greedy_init(struct greedy *greedy, const struct greedy_inputs *inputs)
     greedy->compute_ms = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices);
     greedy->fwd_ms = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices);
     greedy->bwd_ms = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices);
-    oracle->ops->compute(oracle, greedy->sums, 1, &greedy->empty_ms);
+    greedy->empty_ms = ARENA_NEW(arena, double, n_devices);
+    oracle_empty_sums(oracle, greedy->sums);
+    oracle->ops->compute(oracle, greedy->sums, n_devices, greedy->empty_ms);
 }
 
 void greedy_release(struct greedy *greedy)
@@ -44,8 +46,7 @@ static void start(struct greedy *greedy)
     greedy->n_live = 1;
     root->cap_begin = 0;
     root->cap_end = GREEDY_CAPS;
-    memset(root->sums, 0,
-           space->n_devices * space->oracle->width * sizeof(*root->sums));
+    oracle_empty_sums(space->oracle, root->sums);
     memset(root->devices, 0, space->n_devices * sizeof(*root->devices));
     for (uint32_t r = 0; r < space->n_devices; r++)
         root->order[r] = (struct load_rank){.device = r};
@@ -168,7 +169,7 @@ static void ask_comm(struct greedy *greedy)
         for (size_t r = 0; r < n_devices; r++)
             greedy->compute_ms[b * n_devices + r] =
                 branch->devices[r].n_pieces ? branch->devices[r].compute_ms
-                                            : greedy->empty_ms;
+                                            : greedy->empty_ms[r];
     }
     oracle->ops->comm(oracle, greedy->n_live, greedy->sums, greedy->compute_ms,
                       greedy->fwd_ms, greedy->bwd_ms);

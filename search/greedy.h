@@ -43,7 +43,7 @@ struct greedy_inputs {
 /* State of the greedy placement. R is the number of devices. */
 struct greedy {
     const struct greedy_inputs *inputs; /* not owned */
-    double empty_ms;                    /* compute of an empty device */
+    double *empty_ms; /* [R]: compute of each device without pieces */
     struct branch {
         double *sums; /* [R][width] */
         struct filled {

@@ -15,12 +15,16 @@ struct marginal_pricing {
 };
 
 /* Computes the average device: each device has an equal share of every table,
- * and every table has its first sharding. */
+ * and of the work on tables that are not placed. Every table has its first
+ * sharding. */
 static void find_share(struct marginal_pricing *marginal)
 {
     const struct search_space *space = marginal->space;
     const size_t width = space->oracle->width;
+    const double *busy = space->oracle->busy_sums;
 
+    for (size_t i = 0; busy && i < space->n_devices * width; i++)
+        marginal->share[i % width] += busy[i] / space->n_devices;
     for (uint32_t u = 0; u < space->n_units; u++) {
         const struct sharding *sharding = &space->units[u].shardings[0];
 

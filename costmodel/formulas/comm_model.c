@@ -242,7 +242,7 @@ static double update_ms(const double lanes[COMM_LANES])
 static double forward_ms(const struct comm_oracle *oracle, const double *sums,
                          double compute_ms)
 {
-    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double *lanes = sums + oracle->comm_at;
     const double forward =
         lanes[COMM_LANE_FORWARD] + oracle->comm.forward_base_ms;
     const double backward =
@@ -257,25 +257,61 @@ static double forward_ms(const struct comm_oracle *oracle, const double *sums,
     return ms;
 }
 
+/* Returns the busy lanes of a device. */
+static const double *busy_lanes(const struct comm_oracle *oracle,
+                                const double *sums)
+{
+    static const double none[N_BUSY_LANES];
+
+    return oracle->busy_at ? sums + oracle->busy_at : none;
+}
+
+/* Returns the part of a device's compute that is work on other tables. */
+static double busy_compute_ms(const struct comm_oracle *oracle,
+                              const double *sums)
+{
+    const double *busy = busy_lanes(oracle, sums);
+
+    return busy[LANE_BUSY_CACHE] + busy[LANE_BUSY_FORWARD] +
+           busy[LANE_BUSY_BACKWARD];
+}
+
 /* Fills the phases in which a device does not wait for other devices: work on
- * ids in its own memory, and compute. */
+ * ids in its own memory, and compute. compute_ms and forward_ms do not include
+ * work on other tables. */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
                        double compute_ms, double forward_ms,
                        double phases_ms[N_PHASES])
 {
     const struct comm_model *model = &oracle->comm;
-    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double *lanes = sums + oracle->comm_at;
+    const double *busy = busy_lanes(oracle, sums);
     const double update = update_ms(lanes);
+    const bool fills_cache = oracle->step.pipeline == PIPELINE_PREFETCH;
 
     phases_ms[PHASE_PERMUTE] =
         id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
         id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]) +
         oracle->find_ms;
-    phases_ms[PHASE_CACHE] = 0;
-    phases_ms[PHASE_FORWARD] = forward_ms;
+    phases_ms[PHASE_CACHE] = fills_cache ? busy[LANE_BUSY_CACHE] : 0;
+    phases_ms[PHASE_FORWARD] = forward_ms + busy[LANE_BUSY_FORWARD] +
+                               (fills_cache ? 0 : busy[LANE_BUSY_CACHE]);
     phases_ms[PHASE_BACKWARD] =
-        max_of(max_of(compute_ms - update, 0) - forward_ms, 0);
+        max_of(max_of(compute_ms - update, 0) - forward_ms, 0) +
+        busy[LANE_BUSY_BACKWARD];
     phases_ms[PHASE_UPDATE] = update;
+}
+
+/* Adds the exchanges of other tables, which follow the plan's own. */
+static void add_busy_exchanges(const struct comm_oracle *oracle,
+                               const double *sums, double phases_ms[N_PHASES])
+{
+    const double *busy = busy_lanes(oracle, sums);
+
+    phases_ms[PHASE_INPUT] += busy[LANE_BUSY_INPUT];
+    phases_ms[PHASE_OUTPUT] += busy[LANE_BUSY_OUTPUT];
+    phases_ms[PHASE_GRADIENT] +=
+        busy[LANE_BUSY_OUTPUT] + oracle->step.gradient_more_ms;
 }
 
 /* Fills the phases of one assignment that are exchanges. The times of an
@@ -284,7 +320,7 @@ static void exchange_phases(const struct comm_oracle *oracle,
                             const double *sums, double phases_ms[N_PHASES])
 {
     const size_t width = oracle->base.width;
-    const double *lanes = sums + width - COMM_LANES;
+    const double *lanes = sums + oracle->comm_at;
     double grad = 0;
 
     for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++)
@@ -293,6 +329,7 @@ static void exchange_phases(const struct comm_oracle *oracle,
     phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
         alltoall_ms(oracle, lanes + COMM_LANE_OUTPUT);
     phases_ms[PHASE_REDUCE] = comm_allreduce_ms(oracle, grad);
+    add_busy_exchanges(oracle, sums, phases_ms);
 }
 
 static void phases(const struct oracle *base, const double *sums,
@@ -303,11 +340,12 @@ static void phases(const struct oracle *base, const double *sums,
     exchange_phases(oracle, sums, phases_ms[0]);
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
         const double *own = sums + r * (size_t)base->width;
+        const double own_ms = compute_ms[r] - busy_compute_ms(oracle, own);
 
         if (r)
             memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
-        own_phases(oracle, own, compute_ms[r],
-                   forward_ms(oracle, own, compute_ms[r]), phases_ms[r]);
+        own_phases(oracle, own, own_ms, forward_ms(oracle, own, own_ms),
+                   phases_ms[r]);
     }
 }
 
@@ -344,12 +382,13 @@ static double sent_ms(const struct comm_oracle *oracle, double bytes)
 static void sent_phases(const struct comm_oracle *oracle, const double *sums,
                         double phases_ms[N_PHASES])
 {
-    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double *lanes = sums + oracle->comm_at;
 
     phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
     phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
         sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
     phases_ms[PHASE_REDUCE] = comm_allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
+    add_busy_exchanges(oracle, sums, phases_ms);
 }
 
 static void exchanges(const struct oracle *base, const double *sums, size_t n,
@@ -373,7 +412,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
     const struct comm_oracle *oracle = (const void *)base;
 
     if (!oracle->device_ms)
-        base->ops->compute(base, sums, n, compute_ms);
+        oracle->unbusy.compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
         const double *own = sums + i * base->width;
         double phases_ms[N_PHASES], forward;
@@ -383,6 +422,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         else
             forward = forward_ms(oracle, own, compute_ms[i]);
         own_phases(oracle, own, compute_ms[i], forward, phases_ms);
+        compute_ms[i] += busy_compute_ms(oracle, own);
         sent_phases(oracle, own, phases_ms);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
@@ -470,7 +510,8 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->ring = 2 * (n_devices - 1) / n_devices;
     oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
     add_dedup(oracle);
-    oracle->ops = *ops;
+    oracle->comm_at = oracle->base.width - COMM_LANES;
+    oracle->unbusy = oracle->ops = *ops;
     oracle->ops.comm = price;
     oracle->ops.phases = phases;
     if (oracle->comm.rules.form == COMM_PORT &&
@@ -485,4 +526,56 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.cost.exchange_error = oracle->comm.error;
     oracle->base.cost.host = oracle->comm.host;
     oracle->base.cost.wire = wire_of(&oracle->comm, cluster);
+}
+
+static void busy_embed(const struct oracle *base, const struct shard *shards,
+                       size_t n, double *out)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    oracle->unbusy.embed(base, shards, n, out);
+    for (size_t i = 0; i < n; i++)
+        memset(out + i * base->width + oracle->busy_at, 0,
+               N_BUSY_LANES * sizeof(*out));
+}
+
+static void busy_compute(const struct oracle *base, const double *sums,
+                         size_t n, double *compute_ms)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    oracle->unbusy.compute(base, sums, n, compute_ms);
+    for (size_t i = 0; i < n; i++)
+        compute_ms[i] += busy_compute_ms(oracle, sums + i * base->width);
+}
+
+void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena)
+{
+    const struct cluster *cluster = &oracle->base.problem->cluster;
+    const uint32_t n = cluster->n_devices;
+    double most_ms[N_BUSY_PHASES] = {0}, *lanes;
+
+    if (!cluster->busy_ms)
+        return;
+    for (uint32_t r = 0; r < n; r++)
+        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+            most_ms[p] = max_of(most_ms[p], cluster->busy_ms[r][p]);
+    oracle->step.gradient_more_ms =
+        most_ms[BUSY_GRADIENT] - most_ms[BUSY_OUTPUT];
+    oracle->busy_at = oracle->base.width;
+    oracle->base.width += N_BUSY_LANES;
+    oracle->ops.embed = busy_embed;
+    oracle->ops.compute = busy_compute;
+    lanes = ARENA_NEW(arena, double, (size_t)n * oracle->base.width);
+    oracle->base.busy_sums = lanes;
+    lanes += oracle->busy_at;
+    for (uint32_t r = 0; r < n; r++, lanes += oracle->base.width) {
+        const double *busy_ms = cluster->busy_ms[r];
+
+        lanes[LANE_BUSY_INPUT] = most_ms[BUSY_INPUT];
+        lanes[LANE_BUSY_CACHE] = busy_ms[BUSY_CACHE];
+        lanes[LANE_BUSY_FORWARD] = busy_ms[BUSY_FORWARD];
+        lanes[LANE_BUSY_OUTPUT] = most_ms[BUSY_OUTPUT];
+        lanes[LANE_BUSY_BACKWARD] = busy_ms[BUSY_BACKWARD];
+    }
 }

@@ -141,7 +141,8 @@ struct step comm_model_step(const struct comm_model *model,
                             const struct problem *problem);
 
 /* First member of every oracle that uses the communication model. The lanes of
- * enum comm_lane are the last lanes of its vectors. */
+ * enum comm_lane are the last lanes of its vectors, except for those of enum
+ * busy_lane. */
 struct comm_oracle {
     struct oracle base;
     struct oracle_ops ops;
@@ -152,7 +153,11 @@ struct comm_oracle {
      * COMM_LANE_BACKWARD. */
     double (*device_ms)(const struct comm_oracle *oracle, const double *sums,
                         double *forward_ms);
-    uint32_t per_group; /* devices of a host, or of an NVLink domain */
+    /* index of the first comm lane of a vector, and of the first busy lane, or
+     * 0 if no device is busy with other tables */
+    uint32_t comm_at, busy_at;
+    struct oracle_ops unbusy; /* functions that know no busy lanes */
+    uint32_t per_group;       /* devices of a host, or of an NVLink domain */
     /* Time of the communication model's dedup.find. The time of dedup.copy is
      * part of step.dense_ms. */
     double find_ms;
@@ -166,9 +171,28 @@ struct comm_oracle {
  * The oracle gets the functions in `ops`, the functions for communication, and
  * the function for the step of the problem's job. */
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
+/* Adds the time that devices spend on tables that the plan does not place
+ * (busy_ms of the cluster) to a complete oracle. It appends N_BUSY_LANES lanes
+ * to the vectors, so ops->embed and ops->compute must take vectors that are
+ * base.width apart. Without such tables nothing changes. */
+void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena);
 /* Returns the time of a ring all-reduce of a gradient of `bytes` among all
  * devices. */
 double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes);
+
+/* Lanes in ms that only busy_sums of the oracle fills: the time of a device for
+ * tables that the plan does not place. An exchange ends on all ranks together,
+ * so all devices have the largest time of the exchange. */
+enum busy_lane {
+    LANE_BUSY_INPUT,
+    LANE_BUSY_CACHE,
+    LANE_BUSY_FORWARD,
+    /* exchange of outputs; gradient_more_ms of the step has the difference to
+     * that of the gradients */
+    LANE_BUSY_OUTPUT,
+    LANE_BUSY_BACKWARD,
+    N_BUSY_LANES
+};
 
 /* Lanes that describe the communication of a shard in one step of the global
  * batch. They add up over the shards of a device. A lane that is compared with

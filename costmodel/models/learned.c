@@ -567,6 +567,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
     learned->priced.base.cost.lookup_error =
         error_of(model, &learned->priced.base, arena);
     comm_oracle_init(&learned->priced, &ops);
+    comm_oracle_add_busy(&learned->priced, arena);
     if (dense_cost_add(&learned->priced, learned->spec,
                        learned->is_elsewhere ? NULL : &model->products, err))
         return -1;

@@ -30,7 +30,7 @@ static void embed(const struct oracle *oracle, const struct shard *shards,
     for (size_t i = 0; i < n; i++)
         roofline_embed(roofline->spec, oracle->problem, &shards[i],
                        &roofline->reuse[shards[i].table],
-                       out + i * ROOFLINE_LANES);
+                       out + i * oracle->width);
 }
 
 static void compute(const struct oracle *oracle, const double *sums, size_t n,
@@ -41,7 +41,7 @@ static void compute(const struct oracle *oracle, const double *sums, size_t n,
 
     for (size_t i = 0; i < n; i++)
         compute_ms[i] =
-            device_ms(priced, sums + i * ROOFLINE_LANES, &forward_ms);
+            device_ms(priced, sums + i * oracle->width, &forward_ms);
 }
 
 /* Takes the error of the class of the slowest device. */
@@ -104,6 +104,7 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
         .floor_lane = -1,
     };
     comm_oracle_init(&roofline->priced, &ops);
+    comm_oracle_add_busy(&roofline->priced, arena);
     return &roofline->priced.base;
 }
 

@@ -346,6 +346,28 @@ static const char *constants_hash(const struct torchrec *torchrec,
                         HASH_TEXT(hash_bytes(constants, sizeof(constants), 0)));
 }
 
+/* Returns the sums of devices that are busy with tables that the plan does not
+ * place; NULL without such tables. TorchRec's total has no input exchange. */
+static const double *busy_sums(const struct cluster *cluster,
+                               struct arena *arena)
+{
+    double *sums, *lanes;
+
+    if (!cluster->busy_ms)
+        return NULL;
+    lanes = sums =
+        ARENA_NEW(arena, double, (size_t)cluster->n_devices *N_LANES);
+    for (uint32_t r = 0; r < cluster->n_devices; r++, lanes += N_LANES) {
+        const double *busy_ms = cluster->busy_ms[r];
+
+        lanes[LANE_COMPUTE] = busy_ms[BUSY_CACHE] + busy_ms[BUSY_FORWARD] +
+                              busy_ms[BUSY_BACKWARD];
+        lanes[LANE_FWD_COMM] = busy_ms[BUSY_OUTPUT];
+        lanes[LANE_BWD_COMM] = busy_ms[BUSY_GRADIENT];
+    }
+    return sums;
+}
+
 int oracle_torchrec_open(struct oracle **out, const char *settings,
                          const struct problem *problem, struct arena *arena,
                          struct err *err)
@@ -371,6 +393,7 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
         .cost.basis = BASIS_ANALYTIC,
         .cost.comm = describe_comm(torchrec, &problem->cluster, arena),
         .width = N_LANES,
+        .busy_sums = busy_sums(&problem->cluster, arena),
         .n_terms = 1,
         .is_additive = true,
         .kinds = SHARD_ALL_KINDS,

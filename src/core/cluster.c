@@ -3,6 +3,20 @@
 
 #include "base/text.h"
 
+#include <string.h>
+
+const char *const busy_phase_names[] = {
+    "input", "cache", "forward", "output", "gradient", "backward", NULL};
+
+double cluster_busy_ms(const struct cluster *cluster, uint32_t device)
+{
+    double ms = 0;
+
+    for (unsigned p = 0; cluster->busy_ms && p < N_BUSY_PHASES; p++)
+        ms += cluster->busy_ms[device][p];
+    return ms;
+}
+
 uint32_t cluster_group(const struct cluster *cluster)
 {
     uint32_t n_hosts = cluster->hosts_per_domain;
@@ -88,11 +102,16 @@ void cluster_grow(struct cluster *cluster, uint32_t n, uint32_t like,
     cluster_resize(cluster, n);
     cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n);
     cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n);
+    if (given.busy_ms)
+        cluster->busy_ms = arena_alloc(arena, n, sizeof(*cluster->busy_ms));
     for (uint32_t r = 0; r < n; r++) {
         const uint32_t source = r < given.n_devices ? r : like;
 
         cluster->memory_bytes[r] = given.memory_bytes[source];
         cluster->reserve_bytes[r] = given.reserve_bytes[source];
+        if (given.busy_ms)
+            memcpy(cluster->busy_ms[r], given.busy_ms[source],
+                   sizeof(*cluster->busy_ms));
     }
 }
 
@@ -173,5 +192,5 @@ bool cluster_is_even(const struct cluster *cluster)
         if (cluster->memory_bytes[r] != cluster->memory_bytes[0] ||
             cluster->reserve_bytes[r] != cluster->reserve_bytes[0])
             return false;
-    return true;
+    return !cluster->busy_ms;
 }

@@ -15,6 +15,21 @@
 #define CLUSTER_MIN_GBPS 0.001
 #define CLUSTER_MAX_GBPS 1e6
 
+/* Phases of a step in which a GPU is busy with tables that the plan does not
+ * place, such as tables of another planner. */
+enum busy_phase {
+    BUSY_INPUT,    /* exchange of ids and lengths */
+    BUSY_CACHE,    /* fetch of rows into a cache */
+    BUSY_FORWARD,  /* lookups */
+    BUSY_OUTPUT,   /* exchange of the looked-up vectors */
+    BUSY_GRADIENT, /* exchange of their gradients */
+    BUSY_BACKWARD, /* backward pass with the optimizer update */
+    N_BUSY_PHASES
+};
+extern const char *const busy_phase_names[]; /* NULL-terminated */
+#define CLUSTER_MAX_BUSY_MS 1e9
+#define CLUSTER_MAX_OTHER_KINDS 64
+
 struct cluster {
     uint32_t n_devices; /* R, the number of devices, >= 1 */
     uint32_t devices_per_host;
@@ -25,6 +40,12 @@ struct cluster {
     /* [R]: part of the memory of each device that shards may not use, because
      * it must stay free or is taken already. Includes the buffers of NCCL. */
     uint64_t *reserve_bytes;
+    /* [R][N_BUSY_PHASES]: time of a step that each device spends on tables that
+     * the plan does not place, by phase, >= 0; NULL: none */
+    double (*busy_ms)[N_BUSY_PHASES];
+    /* kinds of sharding of these tables, for the time of the host
+     * (core/host.h) */
+    uint32_t n_other_kinds;
     /* bytes of NCCL's buffers on each device (cluster_nccl_bytes). They are
      * part of reserve_bytes. 0: unknown */
     uint64_t nccl_bytes;
@@ -58,6 +79,9 @@ struct cluster {
  * percentage of the memory, it grows with the memory. */
 void cluster_raise_memory(struct cluster *cluster, uint32_t device,
                           uint64_t least_bytes);
+
+/* Returns the time that a device spends on other tables, in all phases. */
+double cluster_busy_ms(const struct cluster *cluster, uint32_t device);
 
 /* Returns the number of devices in a group. A group is a host, or an NVLink
  * domain if it joins several hosts. A group is a range of consecutive devices,
@@ -110,7 +134,8 @@ uint64_t cluster_nccl_bytes(const struct cluster *cluster);
  * NCCL's buffers, so it is at least nccl_bytes. Returns n_devices, or the first
  * device that has less memory than the reserve asks for. */
 uint32_t cluster_add_reserve(struct cluster *cluster);
-/* Returns true if all devices have the same memory and the same reserve. */
+/* Returns true if all devices have the same memory and the same reserve, and
+ * are busy with no other tables. */
 bool cluster_is_even(const struct cluster *cluster);
 
 #endif

@@ -60,7 +60,8 @@ unsigned plan_n_kinds(const struct plan *plan)
     if (pooled & TYPE_COLUMN_WISE)
         pooled &= ~(unsigned)TYPE_TABLE_WISE;
     return (unsigned)(__builtin_popcount(pooled) +
-                      __builtin_popcount(sequences));
+                      __builtin_popcount(sequences)) +
+           plan->problem.cluster.n_other_kinds;
 }
 
 struct time_range host_time(const struct problem *problem,

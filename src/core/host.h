@@ -43,7 +43,9 @@ struct time_range {
  * sharding types. Pooled tables and sequence tables are in modules of their
  * own, so a type that both use counts twice. If a pooled table is cut by
  * columns, whole tables are emitted as column-wise tables of one piece, so the
- * two are one kind. The shards must be sorted and have their kinds. */
+ * two are one kind. Includes the kinds of tables that the plan does not place
+ * (n_other_kinds of the cluster). The shards must be sorted and have their
+ * kinds. */
 unsigned plan_n_kinds(const struct plan *plan);
 
 /* Returns the time that the host takes to queue a step of a job with n_kinds

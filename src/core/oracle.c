@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 const char *const cost_basis_names[] = {"analytic", "modelled", "measured",
                                         NULL};
@@ -59,6 +60,22 @@ void oracle_keep_to(struct oracle *oracle, const struct problem *problem)
     for (size_t i = 0; i < problem->n_tables && bars_grids; i++)
         if (problem->tables[i].optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
             oracle->kinds &= ~(unsigned)SHARD_GRID;
+}
+
+void oracle_empty_sum(const struct oracle *oracle, uint32_t device, double *sum)
+{
+    const size_t width = oracle->width;
+
+    if (oracle->busy_sums)
+        memcpy(sum, oracle->busy_sums + device * width, width * sizeof(*sum));
+    else
+        memset(sum, 0, width * sizeof(*sum));
+}
+
+void oracle_empty_sums(const struct oracle *oracle, double *sums)
+{
+    for (uint32_t r = 0; r < oracle->problem->cluster.n_devices; r++)
+        oracle_empty_sum(oracle, r, sums + r * (size_t)oracle->width);
 }
 
 static void add_vector(const struct oracle *oracle, double *sums,

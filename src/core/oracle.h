@@ -189,6 +189,10 @@ struct oracle {
      * devices of the problem; or NULL */
     const char *warning;
     uint32_t width; /* number of doubles in the vector of a shard */
+    /* [R][width]: sums of each device before it holds a shard: the time that
+     * it spends on tables that the plan does not place (busy_ms of the
+     * cluster). NULL: all 0 */
+    const double *busy_sums;
     /* index of the lane of the sums that ops->bwd and ops->fwd use */
     uint32_t comm_lane;
     /* number of terms that ops->terms computes, at most ORACLE_MAX_TERMS */
@@ -233,6 +237,12 @@ bool oracle_waits(const struct oracle *oracle);
  * because TorchRec has no row-wise Adagrad for such grids. oracle_open calls it
  * for each cost model. */
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
+
+/* Fills sum[width] with the sums of a device that holds no shards. */
+void oracle_empty_sum(const struct oracle *oracle, uint32_t device,
+                      double *sum);
+/* Fills sums[R][width] with the sums of devices that hold no shards. */
+void oracle_empty_sums(const struct oracle *oracle, double *sums);
 
 /* Adds sign x vectors[i] to the sums of the device of shards[i], for each
  * i < n; vectors[n][width] are the embeddings of shards[n], and sums is

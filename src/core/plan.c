@@ -379,6 +379,12 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
         hash = mix_u64(problem->cluster.memory_bytes[r], hash);
         hash = mix_u64(problem->cluster.reserve_bytes[r], hash);
     }
+    for (uint32_t r = 0;
+         problem->cluster.busy_ms && r < problem->cluster.n_devices; r++)
+        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+            hash = mix_double(problem->cluster.busy_ms[r][p], hash);
+    if (problem->cluster.n_other_kinds)
+        hash = mix_u64((uint64_t)problem->cluster.n_other_kinds << 32, hash);
     if (problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0) {
         hash = mix_double(problem->cluster.intra_gbps, hash);
         hash = mix_double(problem->cluster.inter_gbps, hash);

@@ -180,7 +180,8 @@ static double step_of_terms(const struct step *step, const double *most_ms,
 
 double step_ms(const struct step *step, const double *most_ms)
 {
-    return step_of_terms(step, most_ms, most_ms[TERM_OUTPUT]);
+    return step_of_terms(step, most_ms,
+                         most_ms[TERM_OUTPUT] + step->gradient_more_ms);
 }
 
 double step_of_ranks(const struct step *step, size_t n_ranks,

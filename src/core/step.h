@@ -91,6 +91,10 @@ struct step {
     double dense_ms;
     /* Time that this all-reduce takes on the links. */
     double dense_reduce_ms;
+    /* Time by which the exchange of gradients takes longer than the exchange of
+     * outputs; below 0 if it takes less. It comes from tables that the plan
+     * does not place. */
+    double gradient_more_ms;
     /* cost of each additional exchange, because of its latency */
     double chunk_ms;
     /* cost of each additional lookup operation, because of its overhead */
@@ -120,8 +124,8 @@ unsigned step_n_terms(const struct step *step);
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms);
 /* Returns the step time from most_ms[step_n_terms], the largest value of each
- * term over the ranks. Assumes that the exchange of gradients takes as long as
- * the exchange of outputs. */
+ * term over the ranks. Assumes that the exchange of gradients takes
+ * gradient_more_ms longer than the exchange of outputs. */
 double step_ms(const struct step *step, const double *most_ms);
 
 /*

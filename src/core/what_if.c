@@ -97,6 +97,7 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->compute_ms = ARENA_NEW(arena, double, n);
     what_if->bwd_comm_ms = ARENA_NEW(arena, double, n);
     what_if->fwd_comm_ms = ARENA_NEW(arena, double, n);
+    oracle_empty_sums(oracle, what_if->sums);
     embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
     sum_up(what_if);
 }

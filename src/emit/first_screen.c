@@ -7,6 +7,7 @@
 #include "core/host.h"
 #include "emit/formats.h"
 #include "emit/placed_tables.h"
+#include "emit/report_parts.h"
 #include "emit/wire_line.h"
 
 #include <ctype.h>
@@ -297,6 +298,7 @@ static void print_memory(const struct report *report, struct buf *out)
     else if (!changes)
         buf_printf(out, "; training unchanged");
     buf_printf(out, "\n");
+    report_other_tables(plan, "", out);
 }
 
 /* --- the GPUs --- */

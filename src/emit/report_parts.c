@@ -80,6 +80,29 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
                100 * (plan->total_ms / plan->bound_ms - 1));
 }
 
+void report_other_tables(const struct plan *plan, const char *label,
+                         struct buf *out)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+    const uint32_t n_kinds = cluster->n_other_kinds;
+    uint32_t busiest = 0;
+
+    if (!cluster->busy_ms && !n_kinds)
+        return;
+    for (uint32_t r = 1; r < cluster->n_devices; r++)
+        if (cluster_busy_ms(cluster, r) > cluster_busy_ms(cluster, busiest))
+            busiest = r;
+    buf_printf(out, "%stables that this plan does not place take ", label);
+    if (cluster->busy_ms)
+        buf_printf(out, "%.3g ms of GPU %u, the busiest",
+                   cluster_busy_ms(cluster, busiest), busiest);
+    if (n_kinds)
+        buf_printf(out, "%s%u kind%s of sharding of the host",
+                   cluster->busy_ms ? ", and " : "", n_kinds,
+                   n_kinds == 1 ? "" : "s");
+    buf_printf(out, "\n");
+}
+
 /* --- the GPUs --- */
 
 const struct byte_unit byte_units[] = {

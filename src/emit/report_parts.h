@@ -25,6 +25,11 @@ void report_job(const struct plan *plan, struct buf *out);
 void report_step(const struct plan *plan, int n_decimals, struct buf *out);
 /* Prints the lower bound: "bound   no plan has less GPU work than ..." */
 void report_bound(const struct plan *plan, int n_decimals, struct buf *out);
+/* Prints a line that begins with the label and gives the time that the busiest
+ * GPU spends on tables that the plan does not place, and their kinds of
+ * sharding. Prints nothing if there are none. */
+void report_other_tables(const struct plan *plan, const char *label,
+                         struct buf *out);
 /* Prints a table with the phases, busy time and waiting of each device, and
  * with the exposed time of each phase. If there are many devices, similar
  * devices share a row. */

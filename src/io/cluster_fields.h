@@ -13,7 +13,7 @@
 
 #define CLUSTER_MAX_GPUS 65536
 
-/* Index of "gpu" in the table below. "gpu" is the first of three members that
+/* Index of "gpu" in the table below. "gpu" is the first of four members that
  * cluster files have, too. */
 enum { OF_GPU = 2 };
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
@@ -26,6 +26,8 @@ static const struct place_field cluster_fields[] = {
      CLUSTER_MAX_GBPS, NULL},
     {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL},
+    {"other_kinds", CLUSTER(n_other_kinds), false, 0, CLUSTER_MAX_OTHER_KINDS,
+     NULL},
     {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
 };
 

@@ -10,8 +10,8 @@
 
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
 
-/* The member "pod_size", which cluster files have but plan files do not. All
- * other members are read with the field tables that plan files use. */
+/* The member "pod_size", whose range differs from that in plan files. All other
+ * members are read with the field tables that plan files use. */
 static const struct place_field pod_field[] = {
     {"pod_size", CLUSTER(hosts_per_domain), false, 1, CLUSTER_MAX_GPUS, NULL},
 };
@@ -26,10 +26,11 @@ static const struct place_field host_fields[] = {
 
 /* Permitted member names, NULL-terminated. `file_keys`: members of the file's
  * top level; `host_keys`: members of a host. */
-static const char *const file_keys[] = {
-    "gpu", "pod_size", "reserve", "intra_gbps", "inter_gbps", "hosts", NULL};
-static const char *const host_keys[] = {"count", "gpus", "memory", "used",
-                                        NULL};
+static const char *const file_keys[] = {"gpu",         "pod_size",   "reserve",
+                                        "intra_gbps",  "inter_gbps", "hosts",
+                                        "other_kinds", NULL};
+static const char *const host_keys[] = {"count", "gpus",    "memory",
+                                        "used",  "busy_ms", NULL};
 
 struct cluster_reader {
     struct cluster *cluster;
@@ -131,6 +132,60 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
+/* Reads one phase of a host's busy_ms: a time for all n GPUs, or a list of n
+ * times. */
+static int read_busy_phase(double (*busy_ms)[N_BUSY_PHASES], uint32_t n,
+                           const struct json_place *place,
+                           enum busy_phase phase, struct err *err)
+{
+    const char *key = busy_phase_names[phase];
+    const json_t *value = json_object_get(place->object, key);
+    double ms = 0;
+    const struct place_field field[] = {
+        {key, MEMBER_REAL, 0, false, 0, CLUSTER_MAX_BUSY_MS, NULL}};
+
+    if (!place_has(place, key))
+        return 0;
+    if (!json_is_array(value)) {
+        if (PLACE_FIELDS(&ms, place, field, err))
+            return -1;
+        for (uint32_t g = 0; g < n; g++)
+            busy_ms[g][phase] = ms;
+        return 0;
+    }
+    if (json_array_size(value) != n)
+        return place_error(place, err,
+                           "%s has %zu entries, but the host has %u gpus", key,
+                           json_array_size(value), n);
+    for (uint32_t g = 0; g < n; g++)
+        if (place_list_double(&busy_ms[g][phase], place, key, value, g, 0,
+                              CLUSTER_MAX_BUSY_MS, err))
+            return -1;
+    return 0;
+}
+
+/* Reads the member "busy_ms" of a host with n GPUs, the first of which is GPU
+ * `first` of the cluster. */
+static int read_busy(struct cluster *cluster, uint32_t first, uint32_t n,
+                     const struct json_place *host, struct err *err)
+{
+    struct json_place place;
+
+    if (!place_has(host, "busy_ms"))
+        return 0;
+    if (place_object(&place, host, "busy_ms", err) ||
+        place_check_keys(&place, busy_phase_names, err))
+        return -1;
+    if (!cluster->busy_ms)
+        cluster->busy_ms = arena_alloc(host->arena, CLUSTER_MAX_GPUS,
+                                       sizeof(*cluster->busy_ms));
+    for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+        if (read_busy_phase(cluster->busy_ms + first, n, &place,
+                            (enum busy_phase)p, err))
+            return -1;
+    return 0;
+}
+
 /* Adds the hosts of one entry of "hosts", which stands for `count` identical
  * hosts. All hosts of a file must have the same number of GPUs. */
 static int add_host(const struct cluster_reader *reader, size_t idx,
@@ -159,11 +214,16 @@ static int add_host(const struct cluster_reader *reader, size_t idx,
         return place_error(&place, err,
                            "gpus: the hosts up to here have more than %d GPUs",
                            CLUSTER_MAX_GPUS);
-    if (read_host_memory(memory, used, host.gpus, &place, err))
+    if (read_host_memory(memory, used, host.gpus, &place, err) ||
+        read_busy(cluster, cluster->n_devices, host.gpus, &place, err))
         return -1;
     for (uint64_t k = host.gpus; k < n; k++) {
         memory[k] = memory[k - host.gpus];
         used[k] = used[k - host.gpus];
+        if (cluster->busy_ms)
+            memcpy(cluster->busy_ms[cluster->n_devices + k],
+                   cluster->busy_ms[cluster->n_devices + k - host.gpus],
+                   sizeof(*cluster->busy_ms));
     }
     cluster->devices_per_host = host.gpus;
     cluster->n_devices += (uint32_t)n;
@@ -182,7 +242,7 @@ static int read_cluster(struct cluster_reader *reader, struct err *err)
                          root->source);
     if (place_check_keys(root, file_keys, err) ||
         PLACE_FIELDS(cluster, root, pod_field, err) ||
-        place_fields(cluster, root, &cluster_fields[OF_GPU], 3, err) ||
+        place_fields(cluster, root, &cluster_fields[OF_GPU], 4, err) ||
         read_reserve(&cluster->reserve, root, err) ||
         (place_has(root, "hosts") &&
          place_list(&reader->hosts, root, "hosts", err)))

@@ -11,7 +11,8 @@
  *
  *     {"gpu": "h100", "inter_gbps": 48, "reserve": "10%", "pod_size": 2,
  *      "hosts": [{"count": 3, "gpus": 8, "memory": "80GiB", "used": "2GiB"},
- *                {"gpus": 8, "memory": ["80GiB", "40GiB", ...]}]}
+ *                {"gpus": 8, "memory": ["80GiB", "40GiB", ...],
+ *                 "busy_ms": {"forward": 0.5}}]}
  *
  * neuroshard-cluster(5) specifies the format.
  */
@@ -22,6 +23,7 @@
  * the file gives no value; the memory then follows from the kind of GPU.
  *   reserve_bytes[r]  "used" for rank r. The file's "reserve" is not included,
  *                     since a percentage needs the memory.
+ *   busy_ms[r]        NULL if no host of the file has it
  *   gpu, reserve      NULL if they are missing from the file
  *   bandwidths        0 if they are missing from the file
  * The cluster's arrays and strings live in the arena. An unknown member of the

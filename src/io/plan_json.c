@@ -85,6 +85,46 @@ static int read_bytes(uint64_t **out, const struct json_place *place,
     return 0;
 }
 
+/* Reads member `key`, a list of n numbers from 0 to max. */
+static int read_reals(double *out, const struct json_place *place,
+                      const char *key, size_t n, double max, struct err *err)
+{
+    const json_t *list;
+
+    if (place_list_of(&list, place, key, n, "not", err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (place_list_double(&out[i], place, key, list, i, 0, max, err))
+            return -1;
+    return 0;
+}
+
+/* Reads the cluster's member "busy_ms". A phase that it lacks takes no time. */
+static int read_busy(struct cluster *cluster, const struct json_place *in,
+                     struct err *err)
+{
+    const uint32_t n = cluster->n_devices;
+    struct json_place place;
+    double *ms;
+
+    if (!place_has(in, "busy_ms"))
+        return 0;
+    if (place_object(&place, in, "busy_ms", err))
+        return -1;
+    ms = ARENA_NEW(in->arena, double, n);
+    cluster->busy_ms = arena_alloc(in->arena, n, sizeof(*cluster->busy_ms));
+    for (unsigned p = 0; p < N_BUSY_PHASES; p++) {
+        if (!place_has(&place, busy_phase_names[p]))
+            continue;
+        if (read_reals(ms, &place, busy_phase_names[p], n, CLUSTER_MAX_BUSY_MS,
+                       err))
+            return -1;
+        for (uint32_t r = 0; r < n; r++)
+            cluster->busy_ms[r][p] = ms[r];
+    }
+    return 0;
+}
+
 static int read_cluster(struct cluster *cluster, const struct json_place *root,
                         struct err *err)
 {
@@ -98,7 +138,8 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
          place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
                    cluster->n_devices, err)) ||
         read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
-                   cluster->n_devices, err))
+                   cluster->n_devices, err) ||
+        read_busy(cluster, &place, err))
         return -1;
     if (!cluster->devices_per_host)
         cluster->devices_per_host = cluster->n_devices;
@@ -108,20 +149,6 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
                ? read_bytes(&cluster->reserve_bytes, &place, "reserve_bytes",
                             cluster->n_devices, err)
                : 0;
-}
-
-/* Reads member `key`, a list of n numbers from 0 to max. */
-static int read_reals(double *out, const struct json_place *place,
-                      const char *key, size_t n, double max, struct err *err)
-{
-    const json_t *list;
-
-    if (place_list_of(&list, place, key, n, "not", err))
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        if (place_list_double(&out[i], place, key, list, i, 0, max, err))
-            return -1;
-    return 0;
 }
 
 /* Reads the reuse histogram of a table. If the file gives neither bins nor an

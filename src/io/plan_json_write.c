@@ -50,6 +50,21 @@ static json_t *from_kinds(unsigned kinds)
     return value;
 }
 
+/* Returns an object with the times of all devices in each phase. */
+static json_t *from_busy(const struct cluster *cluster)
+{
+    json_t *value = json_object();
+
+    for (unsigned p = 0; p < N_BUSY_PHASES; p++) {
+        json_t *list = json_array();
+
+        for (uint32_t r = 0; r < cluster->n_devices; r++)
+            append(list, json_real(cluster->busy_ms[r][p]));
+        set(value, busy_phase_names[p], list);
+    }
+    return value;
+}
+
 static json_t *from_cluster(const struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;
@@ -61,6 +76,10 @@ static json_t *from_cluster(const struct plan *plan)
         from_list_u64(cluster->memory_bytes, cluster->n_devices));
     set(value, "reserve_bytes",
         from_list_u64(cluster->reserve_bytes, cluster->n_devices));
+    if (cluster->busy_ms)
+        set(value, "busy_ms", from_busy(cluster));
+    if (cluster->n_other_kinds)
+        set(value, "other_kinds", json_whole(cluster->n_other_kinds));
     if (cluster->gpu)
         set(value, "gpu", json_string(cluster->gpu));
     if (cluster->nccl_bytes)

@@ -14,6 +14,11 @@ static void must_be_legal(const struct cluster *cluster)
     MUST(cluster_group(cluster) % cluster->devices_per_host == 0);
     MUST(isfinite(cluster->intra_gbps) && cluster->intra_gbps >= 0);
     MUST(isfinite(cluster->inter_gbps) && cluster->inter_gbps >= 0);
+    MUST(cluster->n_other_kinds <= CLUSTER_MAX_OTHER_KINDS);
+    for (uint32_t r = 0; cluster->busy_ms && r < cluster->n_devices; r++)
+        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+            MUST(cluster->busy_ms[r][p] >= 0 &&
+                 cluster->busy_ms[r][p] <= CLUSTER_MAX_BUSY_MS);
     for (uint32_t r = 0; r < cluster->n_devices; r++)
         MUST(!cluster->memory_bytes[r] ||
              cluster->reserve_bytes[r] <= cluster->memory_bytes[r]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Small problems whose row blocks differ in their contents: ids follow Zipf's
  * law and are hashed, spread or sorted by frequency. Memory is tight or loose,
- * GPUs are uneven, some tables are pinned, and every cost model is used. The
+ * GPUs are uneven or busy with tables that are not placed, some tables are
+ * pinned, and every cost model is used. The
  * test prices all plans of each problem and checks that
  *
  *   - no bound is above the best plan;
@@ -31,7 +32,8 @@ static const char *const costs[] = {
 #define N_COSTS (sizeof costs / sizeof *costs)
 
 struct tally {
-    unsigned n, n_found, n_none, n_near, n_bounds, n_tight, n_uneven, n_pins;
+    unsigned n, n_found, n_none, n_near, n_bounds, n_tight, n_uneven, n_pins,
+        n_busy;
     /* bounds above the best plan; plans not found */
     unsigned n_above, n_missed;
     double worst;
@@ -73,6 +75,18 @@ static void draw_memory(struct problem *problem, struct rng *rng,
     tally->n_uneven += is_uneven;
 }
 
+/* Draws times up to those of a few small tables. */
+static void draw_busy(struct cluster *cluster, struct rng *rng,
+                      struct arena *arena)
+{
+    cluster->busy_ms =
+        arena_alloc(arena, cluster->n_devices, sizeof(*cluster->busy_ms));
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+            cluster->busy_ms[r][p] =
+                rng_below(rng, 2) ? 0.2 * rng_uniform(rng) : 0;
+}
+
 static void draw(struct problem *problem, struct rng *rng, struct tally *tally,
                  struct arena *arena)
 {
@@ -98,6 +112,10 @@ static void draw(struct problem *problem, struct rng *rng, struct tally *tally,
     }
     problem_find_hot_rows(problem, arena);
     draw_memory(problem, rng, tally);
+    if (!rng_below(rng, 3)) {
+        draw_busy(&problem->cluster, rng, arena);
+        tally->n_busy++;
+    }
 }
 
 /* Returns the cost of the cheapest of all plans that leave this share of each
@@ -210,8 +228,9 @@ int main(void)
     ok(tally.n_near * 100 >= tally.n * 99, "%u of %u are near the best",
        tally.n_near, tally.n);
     ok(tally.n_found > n / 2 && tally.n_bounds > n / 4 && tally.n_tight &&
-           tally.n_uneven && tally.n_pins,
-       "memory is tight %u times, uneven %u, tables are pinned %u times",
-       tally.n_tight, tally.n_uneven, tally.n_pins);
+           tally.n_uneven && tally.n_pins && tally.n_busy,
+       "memory is tight %u times, uneven %u, tables are pinned %u times, GPUs "
+       "are busy %u times",
+       tally.n_tight, tally.n_uneven, tally.n_pins, tally.n_busy);
     return tap_done();
 }

@@ -70,6 +70,16 @@ static struct shard draw_shard(struct scene *scene)
     return shard;
 }
 
+/* Draws times that GPUs spend on tables that are not placed. */
+static void draw_busy(struct cluster *cluster, struct scene *scene)
+{
+    cluster->busy_ms = arena_alloc(&scene->arena, cluster->n_devices,
+                                   sizeof(*cluster->busy_ms));
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+            cluster->busy_ms[r][p] = rng_uniform(&scene->rng);
+}
+
 static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
 {
     const size_t width_max = 256;
@@ -80,6 +90,8 @@ static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
     fake_random(&scene->problem, &scene->rng, 2, &scene->arena);
     if (!strncmp(cost, "reference", 9)) /* it has nets for four GPUs */
         fake_cluster(&scene->problem, 4, 1, &scene->arena);
+    else if (rng_below(&scene->rng, 2))
+        draw_busy(&scene->problem.cluster, scene);
     scene->n = scene->problem.cluster.n_devices;
     if (oracle_open(&scene->oracle, cost, &scene->problem, &scene->arena,
                     &err) ||
@@ -120,6 +132,8 @@ static void check_compute(struct scene *scene, struct tally *tally)
     const struct oracle *oracle = scene->oracle;
     const size_t n = N_TOGETHER * scene->n, width = oracle->width;
 
+    for (uint32_t k = 0; k < N_TOGETHER; k++)
+        oracle_empty_sums(oracle, scene->sums + k * scene->n * width);
     for (uint32_t k = 0; k < N_TOGETHER; k++)
         for (uint32_t i = 0; i < MAX_SHARDS; i++) {
             double *sum =

@@ -76,6 +76,8 @@ static void test_types(void)
     plan.problem.tables[1].output = OUTPUT_SEQUENCE;
     plan_derive_kinds(&plan);
     is_i64(plan_n_kinds(&plan), 2, "pooled and sequence tables");
+    plan.problem.cluster.n_other_kinds = 3;
+    is_i64(plan_n_kinds(&plan), 5, "and those of tables outside the plan");
 }
 
 static void test_time(void)

@@ -39,6 +39,23 @@ static void test_two_gpus(void)
     is_near(cluster.intra_gbps + cluster.inter_gbps, 0, 0, "nor bandwidths");
 }
 
+/* Times of a list, of a single number, and of the host before. */
+static void test_busy(void)
+{
+    ok(!read_text("{\"other_kinds\": 2, \"hosts\": [\n"
+                  "{\"gpus\": 2, \"count\": 2, \"busy_ms\": "
+                  "{\"forward\": [0.5, 0], \"gradient\": 2}},\n"
+                  "{\"gpus\": 2}]}"),
+       "busy GPUs");
+    is_i64(cluster.n_other_kinds, 2, "kinds of sharding");
+    is_near(cluster.busy_ms[2][BUSY_FORWARD], 0.5, 0, "of the second host");
+    is_near(cluster.busy_ms[3][BUSY_FORWARD], 0, 0, "its second GPU");
+    is_near(cluster.busy_ms[3][BUSY_GRADIENT], 2, 0, "one number for all");
+    is_near(cluster_busy_ms(&cluster, 2), 2.5, 0, "the sum over phases");
+    is_near(cluster_busy_ms(&cluster, 4), 0, 0, "a host without them");
+    ok(!cluster_is_even(&cluster), "GPUs that differ in this are not alike");
+}
+
 /* Many equal hosts, and a last host in which one GPU differs. */
 static void test_many_gpus(void)
 {
@@ -119,11 +136,26 @@ static void test_refused(void)
          "c.json:1: hosts must be a list, not a number"},
         {"a mistyped member", "{\"hosts\": [" HOST "],\n\n \"gpus\": 2}",
          "c.json:3: gpus is not a known member; known are gpu, pod_size, "
-         "reserve, intra_gbps, inter_gbps, hosts"},
+         "reserve, intra_gbps, inter_gbps, hosts, other_kinds"},
         {"a mistyped member of a host",
          "{\"hosts\": [\n" HOST ",\n{\"memroy\": 1, \"gpus\": 2}]}",
          "c.json:3: hosts[1].memroy is not a known member; known are count, "
-         "gpus, memory, used"},
+         "gpus, memory, used, busy_ms"},
+        {"busy phases that are none",
+         "{\"hosts\": [" HOST ",\n{\"gpus\": 2, \"busy_ms\": {\"lookup\": "
+         "1}}]}",
+         "c.json:2: hosts[1].busy_ms.lookup is not a known member; known are "
+         "input, cache, forward, output, gradient, backward"},
+        {"too few times",
+         "{\"hosts\": [{\"gpus\": 2, \"busy_ms\": {\"forward\": [1]}}]}",
+         "c.json:1: hosts[0].busy_ms.forward has 1 entries, but the host has 2 "
+         "gpus"},
+        {"a time below 0",
+         "{\"hosts\": [{\"gpus\": 2, \"busy_ms\": {\"forward\": [1, -1]}}]}",
+         "c.json:1: hosts[0].busy_ms.forward[1] is -1, not in 0 to 1000000000"},
+        {"no time",
+         "{\"hosts\": [{\"gpus\": 2, \"busy_ms\": {\"forward\": \"1\"}}]}",
+         "c.json:1: hosts[0].busy_ms.forward must be a number, not a string"},
         {"a host that is none", "{\"hosts\": [" HOST ",\n8]}",
          "c.json:2: hosts[1] must be an object, not a number"},
         {"a host without GPUs", "{\"hosts\": [{\"count\": 8}]}",
@@ -240,6 +272,7 @@ static void test_hostile_texts(void)
 int main(void)
 {
     test_two_gpus();
+    test_busy();
     test_many_gpus();
     test_lists_repeat();
     test_reserve();

@@ -28,6 +28,10 @@ static const char full[] =
     "  \"min_width\": 8,\n"
     "  \"cluster\": {\"gpus\": 2, \"gpus_per_host\": 1, "
     "\"memory_bytes\": [4000000, 3000000], \"reserve_bytes\": [0, 1000], "
+    "\"busy_ms\": {\"input\": [0.0, 0.0], \"cache\": [0.0, 0.0], "
+    "\"forward\": [0.25, 0.0], \"output\": [0.0, 0.0], "
+    "\"gradient\": [0.0, 0.0], \"backward\": [0.0, 0.5]}, "
+    "\"other_kinds\": 2, "
     "\"nccl_bytes\": 400, \"inter_gbps\": 12.5},\n"
     "  \"cost_model\": {\"name\": \"model:a.nsm\", "
     "\"hash\": \"fedcba9876543210\", \"measured\": false, "
@@ -173,7 +177,9 @@ static bool same_problem(const struct problem *a, const struct problem *b)
     for (size_t i = 0; same && i < a->n_tables; i++)
         same = same_table(&a->tables[i], &b->tables[i]);
     for (size_t r = 0; same && r < n; r++)
-        same = a->cluster.memory_bytes[r] == b->cluster.memory_bytes[r] &&
+        same = cluster_busy_ms(&a->cluster, (uint32_t)r) ==
+                   cluster_busy_ms(&b->cluster, (uint32_t)r) &&
+               a->cluster.memory_bytes[r] == b->cluster.memory_bytes[r] &&
                a->cluster.reserve_bytes[r] == b->cluster.reserve_bytes[r];
     return same;
 }
@@ -273,6 +279,8 @@ static void test_full(void)
            plan.devices[1].memory.outputs == 1212416,
        "device");
     is_i64((int64_t)plan.problem.cluster.reserve_bytes[1], 1000, "reserve");
+    is_near(plan.problem.cluster.busy_ms[1][BUSY_BACKWARD], 0.5, 0, "busy");
+    is_i64(plan.problem.cluster.n_other_kinds, 2, "other kinds");
     is_near(plan.problem.cluster.inter_gbps, 12.5, 0, "asked for");
     is_near(plan.problem.cluster.intra_gbps, 0, 0, "not asked for");
     is_str(plan.stopped, "time", "stopped");
