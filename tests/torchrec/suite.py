@@ -12,8 +12,12 @@ import unittest
 
 import torchrec.distributed
 
-# Calls of plan(), and those that the program planned.
-PLANS = {"asked": 0, "ours": 0}
+from planner_models import Log
+
+# Calls of plan(), those that the program planned, and those that failed, as
+# the test wants or because no plan exists; reasons of all others.
+PLANS = {"asked": 0, "ours": 0, "failed": 0}
+REASONS = []
 
 
 def replace_planner():
@@ -26,8 +30,17 @@ def replace_planner():
     class Counted(NeuroShardPlanner):
         def plan(self, module, sharders):
             PLANS["asked"] += 1
-            plan = super().plan(module, sharders)
-            PLANS["ours"] += self.neuroshard_plan is not None
+            with Log() as log:
+                try:
+                    plan = super().plan(module, sharders)
+                except Exception as error:
+                    PLANS["failed"] += 1
+                    REASONS.append(f"failed: {error}"[:100])
+                    raise
+            if self.neuroshard_plan is None:
+                REASONS.append("; ".join(log.lines)[-600:])
+            else:
+                PLANS["ours"] += 1
             return plan
 
     Counted.__name__ = "EmbeddingShardingPlanner"
@@ -58,7 +71,7 @@ def run_file(path):
         case.id(): text.strip().split("\n")[-1]
         for case, text in result.failures + result.errors
     }
-    print("\n" + json.dumps([result.testsRun, bad, PLANS]))
+    print("\n" + json.dumps([result.testsRun, bad, PLANS, REASONS]))
 
 
 def main():
@@ -78,15 +91,19 @@ def main():
             check=False,
         )
         try:
-            n, bad, plans = json.loads(done.stdout.strip().split("\n")[-1])
+            n, bad, plans, reasons = json.loads(
+                done.stdout.strip().split("\n")[-1]
+            )
         except ValueError:
             n, bad = 1, {path: f"status {done.returncode}"}
-            plans = {}
+            plans, reasons = {}, []
         n_tests, n_bad = n_tests + n, n_bad + len(bad)
         all_plans.update(plans)
         print(f"# {os.path.basename(path)}: {n}", flush=True)
         for name, why in bad.items():
             print(f"# {name}: {why}", flush=True)
+        for why in reasons:
+            print(f"#   not ours: {why}", flush=True)
     print(f"# calls of plan(): {dict(all_plans)}")
     print(f"{n_tests - n_bad} of {n_tests}")
 

@@ -388,7 +388,7 @@ def check_shadow(name, **more):
 def check_dump(planner, model, constraints):
     """The program reads TorchRec's plan with its table list and batch."""
     hosts, shadow = planner._topology, planner.shadow
-    found = _model.tables(model, SHARDERS, constraints, JOB)
+    found, _ = _model.tables(model, SHARDERS, constraints, JOB)
     with tempfile.TemporaryDirectory() as work:
         with open(f"{work}/tables.csv", "wb") as file:
             file.write(neuroshard._tables(_usage.rows(found, {}, [], ())).stdin)
@@ -412,7 +412,7 @@ def check_dump(planner, model, constraints):
 
 def check_twice(planner, model, constraints, ours):
     """Compares our plan with itself, passed as TorchRec's plan."""
-    found = _model.tables(model, SHARDERS, constraints, JOB)
+    found, _ = _model.tables(model, SHARDERS, constraints, JOB)
     both = _shadow.compare(
         *(planner, model, SHARDERS, [planner.shadow.ours] * 2),
         _placing.Placing(found, ours),
@@ -562,7 +562,7 @@ def check_around():
             entry.ranks,
             [
                 list(size)
-                for _, size, _ in _shadow.pieces(
+                for _, size, _ in _placing.pieces(
                     entry, model.embedding_bags[name].weight.shape, 4
                 )
             ],
@@ -872,20 +872,20 @@ def check_unknown():
         plan = planner.plan(model, get_default_sharders())
     ok("0" in plan.plan, "a module of another type has the stock plan")
     want = (
-        "module '0' is a FeatureProcessedEmbeddingBagCollection, which is not "
-        "placed; TorchRec's own planner plans"
+        "no table is left to the program: a is in a FeatureProcessedEmbedding"
+        "BagCollection; TorchRec's own planner plans"
     )
     ok(log.lines == [want], "and a line says so", str(log.lines))
     for name, constraint, part in (
         (
             "a table in host memory",
             ParameterConstraints(compute_kernels=["fused_uvm"]),
-            "table 'a' may only have compute_kernels fused_uvm, but",
+            "a may only have compute_kernels fused_uvm;",
         ),
         (
             "a type that the program lacks",
             ParameterConstraints(sharding_types=["table_column_wise"]),
-            "table 'a' may only have sharding_types table_column_wise, but",
+            "a may only have sharding_types table_column_wise;",
         ),
     ):
         model = collection(bags("a", 128, 16))

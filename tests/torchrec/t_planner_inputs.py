@@ -163,7 +163,7 @@ def check_line():
         "the line of a plan that does not change training",
         f"{levels} {line}",
     )
-    ok("GPU work 0." in host and ", host 2.00 ms)" in host, "and its host", host)
+    ok("GPU work 0." in host and ", host 2 ms)" in host, "and its host", host)
     ok(
         cut_levels == ["WARNING"]
         and "row-wise Adagrad goes by pieces of rows, not by rows, in 1" in cut
@@ -267,8 +267,8 @@ def check_kinds():
         ("compute_kernels", "fused_uvm_caching"),
     ):
         refused(
-            f"{member} {value}",
-            f"table 'a' may only have {member} {value}, but of what Embedding",
+            f"a job with only {member} {value}",
+            f"no table is left to the program: a may only have {member} {value}",
             constraints={"a": ParameterConstraints(**{member: [value]})},
         )
     for kinds in (["row_wise"], ["table_wise", "row_wise"]):
@@ -288,12 +288,133 @@ def check_kinds():
             planned(one(), constraints=given)
         else:
             two = collection(bags("a", 4000, 64), bags("b", 4000, 64))
-            refused("another device group", "device group cpu", two, given)
+            given["b"] = given["a"]
+            planner = NeuroShardPlanner(**stock_arguments(given), **QUICK)
+            plan = planner.plan(two, SHARDERS).plan
+            ok(not plan, "no table is for this device group", f"{plan}")
     refused(
         "a virtual table",
-        "table 'a' is a virtual one",
+        "a is a virtual one",
         constraints={"a": ParameterConstraints(use_virtual_table=True)},
     )
+
+
+STAY = {
+    "b": ParameterConstraints(
+        compute_kernels=["fused_uvm_caching"], pooling_factors=[20.0]
+    ),
+    "c": ParameterConstraints(
+        sharding_types=["table_column_wise"], min_partition=32
+    ),
+    "d": ParameterConstraints(device_group="cpu"),
+}
+
+
+def four():
+    return collection(*[bags(name, 40000, 64) for name in "abcd"])
+
+
+def check_stay():
+    """Tables that the program does not place stay where TorchRec's planner
+    puts them; their memory and time count."""
+    stock_planner = EmbeddingShardingPlanner(**stock_arguments(STAY))
+    stock = stock_planner.plan(four(), SHARDERS).plan[""]
+    line, levels, planner = lines(four(), constraints=STAY)
+    plan = planner.plan(four(), SHARDERS).plan[""]
+    ok(
+        plan["b"] == stock["b"] and plan["c"] == stock["c"] and "a" in plan,
+        "two of four tables stay, and one is ours",
+        f"{plan}",
+    )
+    ok("d" not in plan and "d" not in stock, "another device group has none")
+    ok(
+        levels == ["WARNING"]
+        and "3 tables stay where TorchRec's planner puts them: b may only have "
+        "compute_kernels fused_uvm_caching, c may only have sharding_types "
+        "table_column_wise, d is for device group cpu" in line,
+        "the log names them",
+        line,
+    )
+    kept = [o for o in stock_planner.get_selected_options() if o.name in "bc"]
+    memory = [0] * 4
+    for shard in (shard for option in kept for shard in option.shards):
+        memory[shard.rank] += shard.storage.hbm
+    _, alone = planned(one(40000), constraints=STAY)
+    cluster = planner.neuroshard_plan.json["cluster"]
+    free = alone.neuroshard_plan.json["cluster"]["reserve_bytes"]
+    more = [a - b for a, b in zip(cluster["reserve_bytes"], free)]
+    ok(more == memory, "their memory counts as used", f"{more}, not {memory}")
+    ok(cluster["other_kinds"] == 2, "a kind of sharding each")
+    by_rank = zip(*cluster["busy_ms"].values())
+    busy = [sum(times) for times in by_rank]
+    ok(min(busy) > 0, "their time counts as busy", f"{busy}")
+    options = planner.get_selected_options()
+    ok({o.name for o in options} == set("abc"), "selected options have all")
+
+
+def check_stay_by_estimate():
+    """TorchRec's estimator and its ratio of 1: the price is that of the whole
+    plan by this estimator."""
+    _, planner = planned(four(), constraints=STAY, cost="torchrec")
+    ranks = [0.0] * 4
+    for option in planner.get_selected_options():
+        for shard in option.shards:
+            ranks[shard.rank] += shard.perf.total
+    same_ms(
+        [planner.neuroshard_plan.json["total_ms"]],
+        *([max(ranks)], "the estimate of a plan with tables that stay"),
+    )
+
+
+def check_stay_tight():
+    """No memory is left beside a table that stays."""
+    model = collection(bags("a", 400000, 64), bags("b", 400000, 64))
+    given = {"b": ParameterConstraints(compute_kernels=["fused_uvm_caching"])}
+    arguments = stock_arguments(given, topology=topology(1, hbm_cap=GIB // 8))
+    with Log() as log:
+        planner = NeuroShardPlanner(**arguments, **QUICK)
+        plan = planner.plan(model, SHARDERS)
+    ok(
+        planner.neuroshard_plan is None
+        and "no plan fits" in log.lines[0]
+        and plan.plan[""]["a"].compute_kernel != "fused",
+        "if the rest does not fit beside them, TorchRec's plan is taken",
+        str(log.lines),
+    )
+
+
+def check_fits_by_estimate():
+    """A plan that fits by TorchRec's estimate alone is made with a note."""
+    given = {"a": ParameterConstraints(sharding_types=["table_wise"])}
+    arguments = {
+        "topology": topology(2, hbm_cap=11 << 18),
+        "storage_reservation": FixedPercentageStorageReservation(0),
+    }
+    line, levels, _ = lines(
+        one(10000), constraints=given, arguments=arguments
+    )
+    ok(
+        levels == ["WARNING"]
+        and "the plan fits the memory by TorchRec's estimate, but not by ours: "
+        "no plan fits" in line,
+        "a plan that fits by TorchRec's estimate",
+        line,
+    )
+
+
+def check_memory_option():
+    for text, want in (
+        ("1GiB", 1 << 30),
+        ("1.5 gib", 3 << 29),
+        ("2g", 2 << 30),
+        ("1 GB", 10**9),
+        ("1234567890", 1234567890),
+        (1 << 30, 1 << 30),
+    ):
+        _, planner = planned(one(), memory=text)
+        got = planner.neuroshard_plan.json["cluster"]["memory_bytes"]
+        ok(got == [want] * 4, f"memory {text}", f"{got}")
+    refused("memory lots", "memory is 'lots', not a size", memory="lots")
 
 
 def check_kept():
@@ -343,7 +464,7 @@ def check_weighted():
     for model, constraints in ((weighted, None), (one(), given)):
         refused(
             "a weighted table by TorchRec's estimator",
-            "table 'a' is weighted",
+            "a is weighted",
             *(model, constraints),
             cost="torchrec",
         )
@@ -747,15 +868,15 @@ def check_loader():
 def check_sentences():
     """Messages name no temporary file and no line of standard input."""
     refused(
-        "too many columns",
-        "table 'a': dim",
-        *(one(8, 10**7), WHOLE),
+        "too many lookups",
+        "table 'a': pooling_factor",
+        constraints={"a": ParameterConstraints(pooling_factors=[1e12])},
     )
 
 
 # --- The table --------------------------------------------------------------
 
-HONOURED, REFUSED, IRRELEVANT = "honoured", "refused", "irrelevant"
+HONOURED, IRRELEVANT = "honoured", "irrelevant"
 PLANNER = {
     "topology": (HONOURED, check_shape),
     "batch_size": (HONOURED, check_arguments),
@@ -778,7 +899,7 @@ CONSTRAINTS = {
     "pooling_factors": (HONOURED, check_by_feature),
     "num_poolings": (HONOURED, check_by_feature),
     "batch_sizes": (HONOURED, check_by_feature),
-    "is_weighted": (REFUSED, check_weighted),
+    "is_weighted": (HONOURED, check_weighted),
     "cache_params": (HONOURED, check_kept),
     "enforce_hbm": (HONOURED, check_kept),
     "stochastic_rounding": (HONOURED, check_kept),
@@ -787,7 +908,7 @@ CONSTRAINTS = {
     "output_dtype": (HONOURED, check_kept),
     "device_group": (HONOURED, check_kinds),
     "key_value_params": (HONOURED, check_kept),
-    "use_virtual_table": (REFUSED, check_kinds),
+    "use_virtual_table": (HONOURED, check_kinds),
 }
 TOPOLOGY = {
     "world_size": (HONOURED, check_shape),
@@ -844,6 +965,8 @@ def main():
     logging.getLogger("neuroshard").propagate = False
     ran = [check_table, check_gpu, check_line, check_usage_names]
     ran += [check_usage_rows, check_dedup, check_sentences]
+    ran += [check_stay, check_stay_by_estimate, check_stay_tight]
+    ran += [check_fits_by_estimate, check_memory_option]
     for table in (PLANNER, CONSTRAINTS, TOPOLOGY):
         ran += [check for _, check in table.values()]
     for check in dict.fromkeys(ran):

@@ -2,6 +2,7 @@
 """Translates a TorchRec topology to options of the program."""
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 import torch
@@ -74,7 +75,7 @@ def job(
     free = [_memory(topology, device) for device in left.devices]
     used = [max(0, had - has) for had, has in zip(memory, free)]
     if "memory" in options:
-        memory = [options.pop("memory")] * len(memory)
+        memory = [_size(options.pop("memory"))] * len(memory)
     if "reserve" in options:
         used = [0] * len(memory)
     n = topology.local_world_size
@@ -84,6 +85,18 @@ def job(
     ]
     cluster = {"hosts": hosts, "pod_size": topology.intra_group_size // n}
     return {"cluster": cluster, "reserve": 0, **options}
+
+
+def _size(asked: Any) -> int:
+    """Bytes of an option of the program, such as "80GiB" or "80 GB"."""
+    text = str(asked).lower()
+    found = re.fullmatch(r"([0-9]+\.?[0-9]*) ?([kmgt]?)(i?)b?", text)
+    if found is None:
+        raise Error(f"memory is '{asked}', not a size such as 80GiB", 2)
+    number, letter, binary = found.groups()
+    base = 1000 if letter and text.endswith("b") and not binary else 1024
+    power = "kmgt".index(letter) + 1 if letter else 0
+    return round(float(number) * float(base) ** power)
 
 
 def _check(topology: Any) -> None:

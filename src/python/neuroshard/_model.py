@@ -46,17 +46,37 @@ OPTIMIZERS = {
         *("partial_rowwise_adam", "partial_rowwise_lamb"),
     )
 }
+COLUMN_STEP, MOST_COLUMNS = 4, 1 << 20  # widths that the program plans
+PLANNED = (EmbeddingBagCollection, EmbeddingCollection)
 Columns = Dict[str, Any]
 
 
+class _KeptError(Exception):
+    """A table that the program cannot place or price."""
+
+
+class Kept(NamedTuple):
+    """A table that stays where TorchRec's own planner puts it, and the reason:
+    the end of a sentence that begins with the table's name."""
+
+    path: str
+    name: str
+    why: str
+
+
 class Job(NamedTuple):
-    """The job that the tables are read for. by_torchrec: count bytes as
-    TorchRec's estimator does."""
+    """The job that the tables are read for.
+
+    by_torchrec -- count bytes as TorchRec's estimator does
+    offloads    -- TorchRec's own search moves tables with cache_params to the
+                   memory of the host
+    """
 
     device: str
     n_ranks: int
     batch_size: int
     by_torchrec: bool
+    offloads: bool = False
 
 
 class Found(NamedTuple):
@@ -86,17 +106,33 @@ class Source(NamedTuple):
     def refuse(self, why: str) -> NoReturn:
         raise Error(f"table '{self.config.name}' {why}", 1)
 
+    @staticmethod
+    def keep(why: str) -> NoReturn:
+        raise _KeptError(why)
+
 
 def tables(
     model: Any, sharders: Any, constraints: Mapping[str, Any], job: Job
-) -> List[Found]:
-    """Returns the tables of all modules that have a sharder. Raises Error if
-    the program cannot place one of them, or if there are none."""
-    sources = _sources(model, sharders, constraints)
-    found = [_found(source, job) for source in sources]
-    if not found:
+) -> Tuple[List[Found], List[Kept]]:
+    """Returns the tables of all modules that have a sharder: those that the
+    program places, and those that it cannot place or price. Raises Error for
+    constraints that contradict the model, or if there are no tables."""
+    found: List[Found] = []
+    kept: List[Kept] = []
+    for path, module, sharder in _modules(model, sharders):
+        parameters = sharder.shardable_parameters(module)
+        if not isinstance(module, PLANNED):
+            why = f"is in a {type(module).__name__}"
+            kept += [Kept(path, name, why) for name in parameters]
+            continue
+        for source in _sources(path, module, sharder, constraints):
+            try:
+                found.append(_found(source, job))
+            except _KeptError as error:
+                kept.append(Kept(path, source.config.name, str(error)))
+    if not found and not kept:
         raise Error("the model has no tables", 1)
-    return found
+    return found, kept
 
 
 def names(model: Any) -> Set[str]:
@@ -112,27 +148,27 @@ def names(model: Any) -> Set[str]:
 
 
 def _sources(
-    model: Any, sharders: Any, constraints: Mapping[str, Any]
+    path: str, module: Any, sharder: Any, constraints: Mapping[str, Any]
 ) -> Iterator[Source]:
-    for path, module, sharder in _modules(model, sharders):
-        if isinstance(module, EmbeddingBagCollection):
-            output, configs = "pooled", module.embedding_bag_configs()
-        elif isinstance(module, EmbeddingCollection):
-            output, configs = "sequence", module.embedding_configs()
-        else:
-            kind = type(module).__name__
-            raise Error(f"module '{path}' is a {kind}, which is not placed", 1)
-        parameters = sharder.shardable_parameters(module)
-        for config in configs:
-            parameter = parameters.get(config.name)
-            constraint = constraints.get(config.name)
-            weighted = getattr(module, "is_weighted", bool)() or getattr(
-                constraint, "is_weighted", False
-            )
-            yield Source(
-                *(path, config, output, parameter, sharder, constraint),
-                bool(weighted),
-            )
+    """Yields the tables of a collection that its sharder takes. The job trains
+    the others, as with TorchRec's own planner."""
+    if isinstance(module, EmbeddingBagCollection):
+        output, configs = "pooled", module.embedding_bag_configs()
+    else:
+        output, configs = "sequence", module.embedding_configs()
+    parameters = sharder.shardable_parameters(module)
+    for config in configs:
+        if config.name not in parameters:
+            continue
+        parameter = parameters[config.name]
+        constraint = constraints.get(config.name)
+        weighted = getattr(module, "is_weighted", bool)() or getattr(
+            constraint, "is_weighted", False
+        )
+        yield Source(
+            *(path, config, output, parameter, sharder, constraint),
+            bool(weighted),
+        )
 
 
 def _modules(model: Any, sharders: Any) -> Iterator[Tuple[str, Any, Any]]:
@@ -176,19 +212,23 @@ def _found(source: Source, job: Job) -> Found:
 
 
 def _check(source: Source, job: Job) -> None:
-    """Refuses a table that the program cannot place or price."""
+    """Keeps a table that the program cannot place or price."""
     config, constraint = source.config, source.constraint
     group = getattr(constraint, "device_group", None)
-    if source.parameter is None:
-        source.refuse("is not sharded with its module")
     if group and group != job.device:
-        source.refuse(f"is for device group {group}")
+        source.keep(f"is for device group {group}")
     if getattr(config, "use_virtual_table", False) or getattr(
         constraint, "use_virtual_table", False
     ):
-        source.refuse("is a virtual one")
+        source.keep("is a virtual one")
+    if job.offloads and getattr(constraint, "cache_params", None):
+        source.keep("may be cached by EmbeddingOffloadScaleupProposer")
+    if config.embedding_dim % COLUMN_STEP:
+        source.keep(f"has {config.embedding_dim} columns, not a multiple of 4")
+    if config.embedding_dim > MOST_COLUMNS:
+        source.keep(f"has {config.embedding_dim} columns")
     if source.is_weighted and job.by_torchrec:
-        source.refuse(
+        source.keep(
             "is weighted: TorchRec's estimator counts its ids twice, which "
             "cost 'torchrec' does not"
         )
@@ -220,12 +260,9 @@ def _types(source: Source, device: str) -> List[str]:
         )
         if values
     ]
-    planned = [kind for kind in offered if kind in KINDS]
-    source.refuse(
-        f"may only have {' and '.join(asked) or 'what its sharder offers'}, "
-        f"but of what {type(source.sharder).__name__} offers on {device} "
-        f"{', '.join(planned) or 'nothing'} can be planned, data_parallel "
-        "with the kernel dense, others with fused"
+    sharder = type(source.sharder).__name__
+    source.keep(
+        f"may only have {' and '.join(asked) or f'what {sharder} offers'}"
     )
 
 
@@ -278,7 +315,7 @@ def _by_feature(source: Source, member: str, default: float) -> List[float]:
 
 def _precision(source: Source, dtype: Any) -> str:
     precision = PRECISIONS.get(str(dtype).rsplit(".", maxsplit=1)[-1])
-    return precision or source.refuse(f"has numbers of {dtype}")
+    return precision or source.keep(f"has numbers of {dtype}")
 
 
 def _comm_precision(source: Source, by_torchrec: bool) -> str:
@@ -302,4 +339,4 @@ def _optimizer(source: Source) -> str:
     named = fused.get("optimizer", "sgd")
     named = classes[0].__name__ if classes else getattr(named, "name", named)
     key = named.lower().replace("_", "").replace("exact", "", 1)
-    return OPTIMIZERS.get(key) or source.refuse(f"has the optimizer {named}")
+    return OPTIMIZERS.get(key) or source.keep(f"has the optimizer {named}")

@@ -5,15 +5,27 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
 
 import torch.distributed as dist
 from torchrec.distributed import comm
+from torchrec.distributed.planner.planners import to_sharding_plan
 
 import neuroshard
 
 from . import Error, Plan, _loader
 from ._model import KINDS, Columns, Found
+from ._stock import UNLIMITED, Stock
 
 KEPT = (
     *("cache_params", "enforce_hbm", "stochastic_rounding"),
@@ -28,38 +40,58 @@ OF_JOB = (
 
 
 class Part:
-    """The modules of a model at the given paths. A module without a sharder is
-    left to the job; TorchRec's own planner does the same."""
+    """Some tables of a model: {path of the module: names}. All other tables
+    are left to the job or to TorchRec's own planner."""
 
-    def __init__(self, model: Any, paths: Set[str]) -> None:
-        self._model, self._paths = model, paths
+    def __init__(self, model: Any, tables: Mapping[str, Set[str]]) -> None:
+        self._model, self._tables = model, tables
 
     def named_modules(self) -> Iterator[Tuple[str, Any]]:
-        return (
-            (path, module)
-            for path, module in self._model.named_modules()
-            if path in self._paths
-        )
+        for path, module in self._model.named_modules():
+            if path in self._tables:
+                yield path, _Some(module, self._tables[path])
+
+
+class _Some:
+    """Some tables of a module."""
+
+    def __init__(self, module: Any, names: Set[str]) -> None:
+        for method in ("embedding_bag_configs", "embedding_configs"):
+            if hasattr(module, method):
+                configs = getattr(module, method)()
+                some = [c for c in configs if c.name in names]
+                setattr(self, method, lambda: some)
 
 
 class Placing(NamedTuple):
-    """A plan of the program and its tables, in the order of the plan."""
+    """A plan of the program and its tables, in the order of the plan. stock:
+    TorchRec's plan, if some of its tables stay where it puts them."""
 
     found: List[Found]
     plan: Plan
+    stock: Optional[Stock] = None
 
     def sharding_plan(
         self, model: Any, topology: Any, constraints: Dict[str, Any]
     ) -> Any:
-        """Returns TorchRec's ShardingPlan, with the kernel settings of the
-        constraints."""
-        paths = {table.path for table in self.found}
+        """Returns TorchRec's ShardingPlan of all tables, with the kernel
+        settings of the constraints."""
+        names: Dict[str, Set[str]] = {}
+        for table in self.found:
+            names.setdefault(table.path, set()).add(table.name)
         sharding = _loader.build_plan(
-            self.emitted(), Part(model, paths), topology.compute_device
+            self.emitted(), Part(model, names), topology.compute_device
         )
         for table in self.found:
             parameter = sharding.plan[table.path][table.name]
             _keep(parameter, constraints.get(table.name))
+        if self.stock:
+            rest = to_sharding_plan(self.stock.rest, topology)
+            for path, module in rest.plan.items():
+                if path in sharding.plan:
+                    sharding.plan[path].update(module)
+                else:
+                    sharding.plan[path] = module
         return sharding
 
     def emitted(self) -> Dict[str, Any]:
@@ -158,6 +190,43 @@ def shape(topology: Any) -> Dict[str, int]:
     if group > local:
         made_for["pod_size"] = group // local
     return made_for
+
+
+def stock_shards(placing: Placing, sharding: Any) -> Dict[str, Any]:
+    """Returns a ShardingPlan's shards of the program's tables as a plan of the
+    program, on ranks with unlimited memory."""
+    plan = placing.bare()
+    n_ranks = plan["cluster"]["gpus"]
+    plan["cluster"]["memory_bytes"] = [UNLIMITED] * n_ranks
+    for index, table in enumerate(placing.found):
+        columns = table.columns
+        shape = [columns["num_embeddings"], columns["dim"]]
+        parameter = sharding.plan[table.path][table.name]
+        for offset, size, rank in pieces(parameter, shape, n_ranks):
+            if size[0]:
+                plan["shards"].append(
+                    {
+                        "table": index,
+                        "row_begin": offset[0],
+                        "row_end": offset[0] + size[0],
+                        "col_begin": offset[1],
+                        "col_end": offset[1] + size[1],
+                        "device": rank,
+                    }
+                )
+    return plan
+
+
+def pieces(parameter: Any, shape: Any, n_ranks: int) -> List[Any]:
+    """Offsets, sizes and rank of each shard; a replica has one entry per
+    rank."""
+    spec = parameter.sharding_spec
+    if spec is None:
+        return [([0, 0], list(shape), rank) for rank in range(n_ranks)]
+    return [
+        (s.shard_offsets, s.shard_sizes, s.placement.rank())
+        for s in spec.shards
+    ]
 
 
 def check(found: List[Found], plan: Dict[str, Any], topology: Any) -> None:

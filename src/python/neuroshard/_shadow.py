@@ -6,15 +6,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from torchrec.distributed.planner.enumerators import get_partition_by_type
 from torchrec.distributed.planner.types import Shard
 
 from . import Plan, _program
-from ._placing import Placing
-
-UNLIMITED = 1 << 60
+from ._placing import Placing, pieces, stock_shards
 
 
 @dataclasses.dataclass
@@ -74,7 +72,7 @@ def compare(
     """Prices TorchRec's plan and ours (plans, in this order)."""
     options = planner._enumerator.enumerate(model, sharders)
     torchrec_ms = [estimated_ms(planner, options, plan) for plan in plans]
-    stock = _unlimited(ours, plans[0])
+    stock = stock_shards(ours, plans[0])
     with _program.folder() as folder:
         paths = [str(folder / name) for name in ("stock.json", "ours.json")]
         for path, plan in zip(paths, (stock, ours.plan.json)):
@@ -90,10 +88,10 @@ def compare(
         cost_model=after["cost_model"],
         moved_bytes=diff["bytes"]["moved"],
         outside=[
-            name
-            for module in plans[0].plan.values()
-            for name, parameter in module.items()
-            if parameter.compute_kernel not in ("fused", "dense")
+            table.name
+            for table in ours.found
+            if plans[0].plan[table.path][table.name].compute_kernel
+            not in ("fused", "dense")
         ],
     )
 
@@ -119,7 +117,8 @@ def chosen(planner: Any, options: List[Any], plan: Any) -> List[Any]:
             option = copy.deepcopy(by_table[path, name])
             option.sharding_type = parameter.sharding_type
             option.compute_kernel = parameter.compute_kernel
-            option.cache_params = parameter.cache_params
+            if parameter.cache_params is not None:
+                option.cache_params = parameter.cache_params
             option.partition_by = get_partition_by_type(option.sharding_type)
             option.shards = [
                 Shard(size=size, offset=offset, rank=rank)
@@ -130,39 +129,3 @@ def chosen(planner: Any, options: List[Any], plan: Any) -> List[Any]:
             placed.append(option)
     planner._enumerator.populate_estimates(placed)
     return placed
-
-
-def pieces(parameter: Any, shape: Any, n_ranks: int) -> List[Any]:
-    """Offsets, sizes and rank of each shard; a replica has one entry per
-    rank."""
-    spec = parameter.sharding_spec
-    if spec is None:
-        return [([0, 0], list(shape), rank) for rank in range(n_ranks)]
-    return [
-        (s.shard_offsets, s.shard_sizes, s.placement.rank())
-        for s in spec.shards
-    ]
-
-
-def _unlimited(ours: Placing, sharding: Any) -> Dict[str, Any]:
-    """TorchRec's plan for the same job, on ranks with unlimited memory."""
-    plan = ours.bare()
-    n_ranks = plan["cluster"]["gpus"]
-    plan["cluster"]["memory_bytes"] = [UNLIMITED] * n_ranks
-    for index, table in enumerate(ours.found):
-        columns = table.columns
-        shape = [columns["num_embeddings"], columns["dim"]]
-        parameter = sharding.plan[table.path][table.name]
-        for offset, size, rank in pieces(parameter, shape, n_ranks):
-            if size[0]:
-                plan["shards"].append(
-                    {
-                        "table": index,
-                        "row_begin": offset[0],
-                        "row_end": offset[0] + size[0],
-                        "col_begin": offset[1],
-                        "col_end": offset[1] + size[1],
-                        "device": rank,
-                    }
-                )
-    return plan

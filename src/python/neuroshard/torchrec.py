@@ -14,13 +14,17 @@ manual.
 """
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import logging
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from torchrec.distributed.planner import EmbeddingShardingPlanner
+from torchrec.distributed.planner.proposers import (
+    EmbeddingOffloadScaleupProposer as OffloadProposer,
+)
 
 from torchrec.distributed.planner.types import (
     Partitioner,
@@ -34,7 +38,7 @@ try:
 except ImportError:  # TorchRec 1.2
     PlanLoader = object
 
-from . import Error, Plan
+from . import Error, Plan, price
 
 __all__ = ["NeuroShardPlanLoader", "NeuroShardPlanner", "dump"]
 LOG = logging.getLogger("neuroshard")
@@ -103,6 +107,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 raise TypeError(f"{name} follows from the topology")
         super().__init__(*args, **stock)
         given = inspect.signature(super().__init__).bind(*args, **stock)
+        self._of_job = self._proposers
         self._replaced = [
             name for name in SEARCH if given.arguments.get(name) is not None
         ]
@@ -122,7 +127,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         if self._mode == "shadow":
             return self._plan_beside(module, sharders)
         searches = self._proposers, self._partitioner, self._perf_model
-        ours = _Ours(self, module, sharders)
+        ours = _Ours(self, module, sharders, searches)
         self._proposers = [ours]
         self._partitioner = self._perf_model = ours
         try:
@@ -143,8 +148,9 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         from . import _shadow
 
         stock = super().plan(module, sharders)
+        options = self.get_selected_options()
         try:
-            placing = self._place(module, sharders)
+            placing = self._place(module, sharders, lambda: (stock, options))
             plans = [stock, self._sharding(placing, module)]
             self.shadow = _shadow.compare(
                 self, module, sharders, plans, placing
@@ -179,37 +185,101 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         else:
             LOG.info("%s", line)
 
+    def _plan_stock(
+        self, module: Any, sharders: List[Any], searches: Tuple[Any, ...]
+    ) -> Tuple[Any, List[Any]]:
+        """Returns the plan of TorchRec's own search, and its options, without
+        a trace in callbacks, statistics or members."""
+        members = (
+            *("_proposers", "_partitioner", "_perf_model", "_callbacks"),
+            *("_stats", "plan_loader", "_best_plan", "_search_space"),
+        )
+        before = {name: getattr(self, name) for name in members}
+        stock = dict(zip(members, (*searches, [], [], None, None, None)))
+        try:
+            self.__dict__.update(stock)
+            plan = super().plan(module, sharders)
+            return plan, copy.deepcopy(self.get_selected_options())
+        finally:
+            self.__dict__.update(before)
+
     def _found(self, module: Any, sharders: List[Any]) -> Any:
+        """Returns the tables that the program places, and those that stay
+        where TorchRec's own planner puts them."""
         from . import _model
 
         topology = self._topology
         job = _model.Job(
             *(topology.compute_device, topology.world_size),
             *(self._batch_size, self._options.get("cost") == "torchrec"),
+            any(isinstance(p, OffloadProposer) for p in self._of_job),
         )
         return _model.tables(module, sharders, self._constraints or {}, job)
 
-    def _place(self, module: Any, sharders: List[Any]) -> Any:
-        from . import _job, _placing
+    def _place(
+        self, module: Any, sharders: List[Any], plan_stock: Callable[[], Any]
+    ) -> Any:
+        """Runs the program. plan_stock returns TorchRec's own plan and its
+        options; it is called if some tables stay where that puts them."""
+        from . import _job, _stock
 
         topology, options = self._topology, dict(self._options)
         self._notes = []
-        found = self._found(module, sharders)
+        found, kept = self._found(module, sharders)
+        if not found:
+            why = _stock.described(kept)
+            raise Error(f"no table is left to the program: {why}", 1)
         rows = self._rows(module, found)
         if any(table.dedups_ids for table in found):
             options.setdefault("dedup", "ids")
         left = _reserved(self, module, sharders)
         self._gpu = _job.gpu(topology, options)
         asked = _job.job(topology, left, self._batch_size, options)
+        stock = None
+        if kept:
+            sharding, chosen = plan_stock()
+            stock = _stock.split(sharding, chosen, found)
+            n = len(kept)
+            self._notes.append(
+                f"{n} table{'s' * (n > 1)} stay{'s' * (n == 1)} where "
+                f"TorchRec's planner puts {'them' if n > 1 else 'it'}: "
+                f"{_stock.described(kept)}"
+            )
         try:
-            gpu = self._gpu.option
-            return _placing.place(found, rows, {**asked, "gpu": gpu})
+            return self._run(module, found, rows, asked, stock)
         except Error as error:
             if not self._gpu.is_told or UNKNOWN_GPU not in str(error):
                 raise
         self._gpu = self._gpu.assumed()
-        gpu = self._gpu.option
-        return _placing.place(found, rows, {**asked, "gpu": gpu})
+        return self._run(module, found, rows, asked, stock)
+
+    def _run(
+        self,
+        module: Any,
+        found: List[Any],
+        rows: Any,
+        asked: Dict[str, Any],
+        stock: Any,
+    ) -> Any:
+        """Runs the program for the GPU type self._gpu, beside the tables that
+        stay where TorchRec's own planner puts them."""
+        from . import _estimate, _placing, _stock
+
+        def run(options: Dict[str, Any]) -> Any:
+            return _placing.place(found, rows, options)
+
+        topology, ratio = self._topology, 1.0
+        asked = {**asked, "gpu": self._gpu.option}
+        if stock:
+            if self._options.get("cost") != "torchrec":
+                whole = _placing.stock_shards(
+                    run(_stock.unlimited(asked)), stock.sharding
+                )
+                ratio = _stock.ratio(stock, price(whole))
+            asked = _stock.beside(asked, stock, topology.compute_device, ratio)
+        placing, note = _estimate.place(self, module, run, asked)
+        self._notes += [note] if note else []
+        return placing._replace(stock=stock)
 
     def _rows(self, module: Any, found: List[Any]) -> Any:
         """Returns the tables for the program, and checks the names in usage
@@ -259,9 +329,15 @@ class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
     its ranks. Everything around the search stays TorchRec's: plan_loader,
     which comes first, callbacks, stats, and the selected options."""
 
-    def __init__(self, planner: Any, module: Any, sharders: List[Any]) -> None:
+    def __init__(
+        self,
+        planner: Any,
+        module: Any,
+        sharders: List[Any],
+        searches: Tuple[Any, ...],
+    ) -> None:
         self._planner, self._module = planner, module
-        self._sharders = sharders
+        self._sharders, self._searches = sharders, searches
         self._proposals: List[Any] = []
         self.placing: Any = None
 
@@ -275,12 +351,18 @@ class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
             self._proposals = [_shadow.chosen(planner, search_space, sharding)]
             return
         try:
-            placing = planner._place(module, self._sharders)
+            placing = planner._place(module, self._sharders, self._plan_stock)
             sharding = planner._sharding(placing, module)
             options = _shadow.chosen(planner, search_space, sharding)
         except Exception as error:
             raise _NoPlanError(error) from error
         self._proposals, self.placing = [options], placing
+
+    def _plan_stock(self) -> Tuple[Any, List[Any]]:
+        plan, options = self._planner._plan_stock(
+            self._module, self._sharders, self._searches
+        )
+        return plan, options
 
     def propose(self) -> Any:
         return self._proposals.pop() if self._proposals else None
@@ -343,7 +425,7 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
         except ValueError:
             if getattr(planner, "_mode", "") != "plan":
                 raise
-            found = planner._found(module, sharders)
+            found, _ = planner._found(module, sharders)
             _placing.check(found, plan, planner._topology)
             self.sharding_plan(module)
 
@@ -361,9 +443,9 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
         topology, self.is_due = self._planner._topology, False
         made_for = {**self._plan, **_placing.shape(topology)}
         device = topology.compute_device
-        paths = set(self._plan["plan"])
+        names = {path: set(part) for path, part in self._plan["plan"].items()}
         return _loader.build_plan(
-            made_for, _placing.Part(module, paths), device
+            made_for, _placing.Part(module, names), device
         )
 
     def plan_context_hash(self) -> str:
