@@ -550,7 +550,7 @@ gpu-check: gpu-programs
 
 .PHONY: demo bench bench-plain bench-ablation bench-products bench-package \
     bench-busy bench-loaded bench-empty bench-wire bench-wire-training \
-    bench-unknown-wire fuzz run-fuzz
+    bench-torchrec-wire bench-unknown-wire fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -607,6 +607,17 @@ bench-wire-training: $(O)/neuroshard
 	    tests/wire/train.py $(if $(filter 1,$(SMALL)),--small) \
 	    $(if $(KEEP),--keep '$(KEEP)'),echo \
 	    'bench-wire-training skipped: the program is built without MPI')
+
+# TorchRec comes from the virtual environment of test-torchrec.
+TORCHREC_PYTHON = $(or $(TORCHREC_VENV),$(CURDIR)/build/torchrec)/bin/python
+bench-torchrec-wire: $(O)/neuroshard
+	@$(if $(filter 1,$(MPI)),tests/torchrec/python -c pass && \
+	    NEUROSHARD='$(abspath $(O)/neuroshard)' \
+	    NEUROSHARD_DATA='$(CURDIR)/data' PYTHONPATH='$(CURDIR)/src/python' \
+	    PYTHON='$(TORCHREC_PYTHON)' \
+	    tests/wire/torchrec_jobs.py $(if $(filter 1,$(SMALL)),--small) \
+	    $(if $(KEEP),--keep '$(KEEP)'),echo \
+	    'bench-torchrec-wire skipped: the program is built without MPI')
 
 bench-unknown-wire: $(O)/neuroshard
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' NEUROSHARD_DATA='$(CURDIR)/data' \
@@ -853,6 +864,9 @@ make [TARGET] [SWITCH=VALUE]...
              was measured and goes on from there, SMALL=1 takes some minutes
   bench-wire-training  trainings of two hosts over links of a known rate, beside
              what is predicted; needs, KEEP and SMALL as for bench-wire
+  bench-torchrec-wire  jobs of TorchRec over links of a known rate, by its own plan
+             and by ours in turns; needs, KEEP and SMALL as for bench-wire, and
+             what test-torchrec installs; about half an hour
   bench-unknown-wire  plan --wire on twelve lists, beside plans made at ten fixed
              bandwidths; EFFORT=60000 takes some minutes
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
