@@ -90,10 +90,11 @@ static int print_all(struct figures *figures, const char *db,
     measured = ARENA_NEW(arena, double, n);
     predicted = ARENA_NEW(arena, double, n);
     for (size_t i = 0; i < n; i++) {
+        const struct sample *sample = &samples[i];
         struct arena_mark mark = arena_mark(arena);
         double ms;
 
-        if (price_sample(&ms, &samples[i], figures->cost, arena, err))
+        if (price_samples(&ms, &sample, 1, figures->cost, arena, err))
             return -1;
         if (samples[i].seed == figures->list && samples[i].kind == SAMPLE_FUSED)
             print_case(&samples[i], ms);

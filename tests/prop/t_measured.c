@@ -19,16 +19,18 @@ static int add_errors(struct errors *errors, const struct sample *samples,
                       size_t n, const char *cost, struct arena *arena,
                       struct err *err)
 {
-    errors->list = mem_alloc(n / ONE_IN + 1, sizeof(double));
-    for (size_t i = 0; i < n; i += ONE_IN) {
-        double ms;
+    const struct sample **priced =
+        ARENA_NEW(arena, const struct sample *, n / ONE_IN + 1);
 
-        if (samples[i].flags & SAMPLE_THROTTLED)
-            continue;
-        if (price_sample(&ms, &samples[i], cost, arena, err))
-            return -1;
-        errors->list[errors->n++] = fabs(ms / samples[i].total.median_ms - 1);
-    }
+    errors->list = mem_alloc(n / ONE_IN + 1, sizeof(double));
+    for (size_t i = 0; i < n; i += ONE_IN)
+        if (!(samples[i].flags & SAMPLE_THROTTLED))
+            priced[errors->n++] = &samples[i];
+    if (price_samples(errors->list, priced, errors->n, cost, arena, err))
+        return -1;
+    for (size_t i = 0; i < errors->n; i++)
+        errors->list[i] =
+            fabs(errors->list[i] / priced[i]->total.median_ms - 1);
     return 0;
 }
 

@@ -21,23 +21,25 @@ static int add_samples(struct tally *tally, const struct gpu_spec *spec,
     const char *path =
         arena_printf(arena, "%s/measurements/%s.db", data ? data : "data", db);
     const char *cost = arena_printf(arena, "roofline:%s", spec->name);
+    const struct sample **priced;
     struct sample *samples;
-    size_t n;
+    size_t n, n_priced = 0;
+    double *ms;
 
     if (read_samples(&samples, &n, path, arena, err))
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        const size_t class = interval_class_idx(interval_class_of(&samples[i]));
+    priced = ARENA_NEW(arena, const struct sample *, n);
+    ms = ARENA_NEW(arena, double, n);
+    for (size_t i = 0; i < n; i++)
+        if (!(samples[i].flags & SAMPLE_THROTTLED))
+            priced[n_priced++] = &samples[i];
+    if (price_samples(ms, priced, n_priced, cost, arena, err))
+        return -1;
+    for (size_t i = 0; i < n_priced; i++) {
+        const size_t class = interval_class_idx(interval_class_of(priced[i]));
         const double own = spec->class_error_frac[class];
-        const struct arena_mark mark = arena_mark(arena);
-        double ms, error;
+        const double error = interval_error(priced[i]->total.median_ms, ms[i]);
 
-        if (samples[i].flags & SAMPLE_THROTTLED)
-            continue;
-        if (price_sample(&ms, &samples[i], cost, arena, err))
-            return -1;
-        arena_rewind(arena, mark);
-        error = interval_error(samples[i].total.median_ms, ms);
         tally->n[class]++;
         tally->n_within[class] +=
             error <= (own > 0 ? own : spec->lookup_error.frac);
