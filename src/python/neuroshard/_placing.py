@@ -13,6 +13,7 @@ from typing import (
     Mapping,
     NamedTuple,
     Optional,
+    Sequence,
     Set,
     Tuple,
 )
@@ -64,11 +65,13 @@ class _Some:
 
 
 class Placing(NamedTuple):
-    """A plan of the program and its tables, in the order of the plan. stock:
-    TorchRec's plan, if some of its tables stay where it puts them."""
+    """A plan of the program and its tables, in the order of the plan. rows:
+    the tables as the program read them. stock: TorchRec's plan, if some of its
+    tables stay where it puts them."""
 
     found: List[Found]
     plan: Plan
+    rows: Sequence[Columns] = ()
     stock: Optional[Stock] = None
 
     def sharding_plan(
@@ -155,7 +158,7 @@ def place(
     plan = neuroshard.plan(rows, None, **options)
     if len(plan.json["tables"]) != len(found):
         raise Error("the plan is of other tables", neuroshard.BAD_ANSWER)
-    return Placing(found, plan)
+    return Placing(found, plan, rows)
 
 
 def _settle(

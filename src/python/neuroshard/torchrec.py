@@ -77,6 +77,9 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 path of a table list; takes the columns pooling_factor, bins,
                 zipf_alpha, row_order, dedup, group, device and
                 row_overhead_bytes of neuroshard-tables(5)
+    previous -- plan by which the job ran before: a ShardingPlan, the result of
+                `dump`, or its path; it stays unless it does not fit or another
+                one gains more than the error of their comparison
     options  -- options of neuroshard-plan(1) by their names: gpu="h200",
                 pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
                 timeout_s: seconds until the program is killed
@@ -97,6 +100,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         mode: str = "plan",
         fallback: bool = True,
         usage: Any = None,
+        previous: Any = None,
         **options: Any,
     ) -> None:
         stock = {name: options.pop(name) for name in STOCK if name in options}
@@ -115,6 +119,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             options.setdefault("time_limit", self._timeout_seconds)
         self._mode, self._fallback = mode, fallback
         self._usage, self._options = usage or {}, options
+        self._previous = previous
         self._notes: List[str] = []
         self._gpu: Any = None
         self.neuroshard_plan: Optional[Plan] = None
@@ -263,7 +268,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
     ) -> Any:
         """Runs the program for the GPU type self._gpu, beside the tables that
         stay where TorchRec's own planner puts them."""
-        from . import _estimate, _placing, _stock
+        from . import _estimate, _placing, _stable, _stock
 
         def run(options: Dict[str, Any]) -> Any:
             return _placing.place(found, rows, options)
@@ -277,7 +282,18 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 )
                 ratio = _stock.ratio(stock, price(whole))
             asked = _stock.beside(asked, stock, topology.compute_device, ratio)
-        placing, note = _estimate.place(self, module, run, asked)
+
+        def stable(options: Dict[str, Any]) -> Any:
+            placing, note = _stable.place(
+                *(run, options, self._previous, module),
+                topology.compute_device,
+            )
+            self._notes += [note] if note else []
+            return placing
+
+        placing, note = _estimate.place(
+            *(self, module, run if self._previous is None else stable, asked)
+        )
         self._notes += [note] if note else []
         return placing._replace(stock=stock)
 

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Plans that stay the same from restart to restart, if no other plan is better
+by more than the error of their comparison."""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
+
+from . import Error, Plan, _loader, _placing, _program, _stock, price
+from ._summary import BY_ROW
+
+# Least gain of a plan that replaces another if the error of their ratio is not
+# known.
+LEAST_GAIN = 0.01
+STATELESS = ("sgd",)
+Run = Callable[[Dict[str, Any]], _placing.Placing]
+
+
+class Cut(NamedTuple):
+    """What the state of a table's optimizer depends on."""
+
+    is_replica: bool
+    n_columns: int  # column pieces
+
+
+def place(
+    run: Run, options: Dict[str, Any], previous: Any, model: Any, device: str
+) -> Tuple[_placing.Placing, str]:
+    """Returns the plan of a job that ran by the plan `previous`, and a note or
+    "". It is `previous` unless that does not fit any more, or another plan
+    gains more than the error of the comparison. `previous` is a ShardingPlan,
+    the result of dump(), or a path."""
+    first = run(_stock.unlimited(options))
+    try:
+        before = _placing.stock_shards(
+            first, _sharding(previous, first.found, model, device)
+        )
+    except (KeyError, ValueError) as error:
+        return run(options), f"previous is the plan of another job: {error}"
+    cuts = _cuts(before)
+    for row, table, cut in zip(first.rows, before["tables"], cuts):
+        _keep_state(row, table, cut)
+    kept = _fitting(before, options)
+    fresh = run({**options, "from_": before})
+    lost = [
+        table["name"]
+        for table, cut, now in zip(
+            before["tables"], cuts, _cuts(fresh.plan.json)
+        )
+        if not _loads(table["optimizer"], cut, now)
+    ]
+    if kept is not None and (lost or not _pays(kept, fresh.plan)):
+        return fresh._replace(plan=kept), ""
+    if lost:
+        return fresh, (
+            "previous does not fit any more, and a checkpoint's optimizer "
+            f"state cannot be loaded for {', '.join(lost[:3])}"
+        )
+    return fresh, ""
+
+
+def _sharding(previous: Any, found: List[Any], model: Any, device: str) -> Any:
+    """Returns the ShardingPlan of the program's tables."""
+    if isinstance(previous, (str, os.PathLike)):
+        with open(previous, encoding="utf-8") as file:
+            previous = json.load(file)
+    if not isinstance(previous, dict):
+        return previous
+    names: Dict[str, Set[str]] = {}
+    for table in found:
+        names.setdefault(table.path, set()).add(table.name)
+    plan = {
+        path: {name: previous["plan"][path][name] for name in some}
+        for path, some in names.items()
+    }
+    made_for = {"world_size": 1 << 30, **previous, "plan": plan}
+    return _loader.build_plan(made_for, _placing.Part(model, names), device)
+
+
+def _cuts(plan: Dict[str, Any]) -> List[Cut]:
+    """Returns the cut of each table of a plan of the program."""
+    columns: List[Set[int]] = [set() for _ in plan["tables"]]
+    wholes = [0] * len(plan["tables"])
+    for shard in plan["shards"]:
+        table = plan["tables"][shard["table"]]
+        columns[shard["table"]].add(shard["col_begin"])
+        wholes[shard["table"]] += (
+            shard["row_end"] - shard["row_begin"] == table["num_embeddings"]
+            and shard["col_end"] - shard["col_begin"] == table["dim"]
+        )
+    return [Cut(n > 1, len(some)) for n, some in zip(wholes, columns)]
+
+
+def _loads(optimizer: str, before: Cut, now: Cut) -> bool:
+    """Whether the optimizer's state in a checkpoint of one plan can be loaded
+    by a job of the other."""
+    if optimizer in STATELESS:
+        return True
+    if optimizer in BY_ROW:
+        return before == now
+    return before.is_replica == now.is_replica
+
+
+def _keep_state(row: Dict[str, Any], table: Dict[str, Any], cut: Cut) -> None:
+    """Leaves a table only such kinds of shards that load the state."""
+    kinds = set(row.get("sharding") or ())
+    if table["optimizer"] in STATELESS or not kinds:
+        return
+    fit = kinds & {"replicate"} if cut.is_replica else kinds - {"replicate"}
+    if table["optimizer"] in BY_ROW and cut.n_columns == 1:
+        fit -= {"column", "grid"}
+    if fit:
+        row["sharding"] = sorted(fit)
+
+
+def _fitting(plan: Dict[str, Any], options: Dict[str, Any]) -> Any:
+    """Returns the plan with its price and the memory of the job's GPUs; None
+    if it does not fit."""
+    hosts = options["cluster"]["hosts"]
+    memory = [size for host in hosts for size in host["memory"]]
+    used = [size for host in hosts for size in host["used"]]
+    cluster = {
+        **plan["cluster"],
+        **{"memory_bytes": memory, "reserve_bytes": used},
+    }
+    for member in ("busy_ms", "other_kinds"):
+        cluster.pop(member, None)
+    if "busy_ms" in hosts[0]:
+        cluster["busy_ms"] = {
+            phase: [ms for host in hosts for ms in host["busy_ms"][phase]]
+            for phase in hosts[0]["busy_ms"]
+        }
+        cluster["other_kinds"] = options["cluster"]["other_kinds"]
+    cost = {"cost": options["cost"]} if options.get("cost") else {}
+    try:
+        return price({**plan, "cluster": cluster}, **cost)
+    except Error as error:
+        if error.status in (1, 3):
+            return None
+        raise
+
+
+def _pays(kept: Plan, fresh: Plan) -> bool:
+    """Whether a plan gains more over the kept one than the error of the ratio
+    of their steps."""
+    with _program.folder() as folder:
+        paths = [str(folder / name) for name in ("before.json", "after.json")]
+        for path, plan in zip(paths, (kept, fresh)):
+            plan.save(path)
+        diff = json.loads(_program.run(["diff", *paths, "--json"]))
+    ratio = kept.step_ms / fresh.step_ms
+    error = diff["gain_error_frac"]
+    return bool(ratio - 1 > (LEAST_GAIN if error is None else error))
