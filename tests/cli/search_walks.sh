@@ -102,7 +102,7 @@ walk hosts mlperf_dlrm_dcnv2_multihot --gpus 16 --cost torchrec \
 walk proven deeprecsys_dlrm_rm3 --gpus 4 --cost torchrec --seed 1 \
     --trace trace.csv
 walk narrow nvidia_synthetic_tiny_v3 --gpus 8 --cost torchrec --min-width 8 \
-    --trace trace.csv
+    --effort 60000 --trace trace.csv
 walk many hugectr_200table_100B_hotness20 --gpus 16 --cost torchrec \
     --shard table,column --effort 200000 --trace trace.csv
 awk 'function draw(n) {
@@ -124,7 +124,7 @@ walk wide_gap drawn.csv --gpus 2 --cost torchrec
 # Costs that are not additive, with and without host time.
 walk host criteo_kaggle_26 --gpus 4 --cost roofline:h100 --trace trace.csv
 walk usual meta_tbe_eeg_example_5 --gpus 4 --cost roofline:h100 --host-ms 0 \
-    --trace trace.csv
+    --effort 60000 --trace trace.csv
 walk few deeprecsys_dlrm_rm1 --gpus 4 --cost roofline:a100 --host-ms 0 \
     --trace trace.csv
 walk effort mlperf_dlrm_dcnv2_multihot --gpus 8 --cost roofline:h100 \
