@@ -454,6 +454,8 @@ static void begin_report(struct report_reader *reader)
         end_report(reader);
         if (now->fault)
             release(now);
+    } else {
+        release(now); /* ranks without a title */
     }
     *now = (struct attempt){.mean_ms = NAN, .report.line = reader->line};
 }

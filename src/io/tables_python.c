@@ -10,6 +10,9 @@
 #include <string.h>
 
 #define PYTHON_MAX_BYTES ((size_t)16 << 20)
+/* Number of characters in front of a call that are searched for the start of
+ * its line. */
+#define MAX_PREFIX 200
 
 /* Arguments of a constructor that are columns of a table list, by name or by
  * position. */
@@ -43,58 +46,94 @@ static const struct {
 };
 #define N_CALLS (sizeof(calls) / sizeof(*calls))
 
-/* True if a call at the position constructs an object: it is neither a
- * definition nor part of a longer name, of a comment or of a longer string. */
-static bool is_made(const char *text, const char *pos)
-{
-    const char *line = pos, *quotes = text;
-    bool is_open = false;
+/* Search for calls of constructors, from the start of a text to its end. */
+struct call_search {
+    const char *text, *pos;
+    const char *found[N_CALLS]; /* next call of each constructor, or "" */
+    const char *quotes;         /* text up to here was searched for quotes */
+    bool is_string;             /* true: `quotes` is in triple quotes */
+    const char *counted;        /* text up to here was searched for lines */
+    size_t line;                /* line of `counted` */
+};
 
-    while (line > text && line[-1] != '\n')
-        line--;
-    if (pos > text && (isalnum((unsigned char)pos[-1]) || pos[-1] == '_'))
-        return false;
-    if (memchr(line, '#', (size_t)(pos - line)) ||
-        !strncmp(line + strspn(line, " \t"), "class ", 6) ||
-        !strncmp(line + strspn(line, " \t"), "def ", 4))
-        return false;
-    while ((quotes = strstr(quotes, "\"\"\"")) && quotes < pos) {
-        is_open = !is_open;
-        quotes += 3;
-    }
-    return !is_open;
+static struct call_search begin_search(const char *text)
+{
+    return (struct call_search){
+        .text = text, .pos = text, .quotes = text, .counted = text, .line = 1};
 }
 
-/* Finds the next call of a constructor, and moves *pos behind its bracket.
- * Returns its index in `calls`, or N_CALLS. */
-static size_t next_call(const char *text, const char **pos)
+/* Moves behind the triple quotes in front of a position. */
+static void pass_quotes(struct call_search *search, const char *pos)
 {
-    while (**pos) {
+    const char *quotes;
+
+    while (search->quotes < pos &&
+           (quotes = strstr(search->quotes, "\"\"\"")) && quotes < pos) {
+        search->is_string = !search->is_string;
+        search->quotes = quotes + 3;
+    }
+    if (search->quotes < pos)
+        search->quotes = pos;
+}
+
+/* Returns the line of a position, which must not lie before an earlier one. */
+static size_t line_at(struct call_search *search, const char *pos)
+{
+    for (; search->counted < pos; search->counted++)
+        search->line += *search->counted == '\n';
+    return search->line;
+}
+
+/* True if a call at the position constructs an object: it is neither a
+ * definition nor part of a longer name, of a comment or of a longer string. */
+static bool is_made(struct call_search *search, const char *pos)
+{
+    const char *line = pos, *word;
+
+    while (line > search->text && line[-1] != '\n' && pos - line < MAX_PREFIX)
+        line--;
+    word = line + strspn(line, " \t");
+    pass_quotes(search, pos);
+    return !search->is_string &&
+           !(pos > search->text &&
+             (isalnum((unsigned char)pos[-1]) || pos[-1] == '_')) &&
+           !memchr(line, '#', (size_t)(pos - line)) &&
+           strncmp(word, "class ", 6) != 0 && strncmp(word, "def ", 4) != 0;
+}
+
+/* Finds the next call of a constructor, and moves behind its bracket. Returns
+ * its index in `calls`, or N_CALLS. */
+static size_t next_call(struct call_search *search)
+{
+    for (;;) {
         const char *first = NULL;
         size_t which = N_CALLS;
 
         for (size_t i = 0; i < N_CALLS; i++) {
-            const char *found = strstr(*pos, calls[i].call);
+            const char **found = &search->found[i];
 
-            if (found && (!first || found < first)) {
-                first = found;
+            if (!*found || (**found && *found < search->pos))
+                *found = strstr(search->pos, calls[i].call);
+            if (!*found)
+                *found = "";
+            if (**found && (!first || *found < first)) {
+                first = *found;
                 which = i;
             }
         }
         if (!first)
             return N_CALLS;
-        *pos = first + strlen(calls[which].call);
-        if (is_made(text, first))
+        search->pos = first + strlen(calls[which].call);
+        if (is_made(search, first))
             return which;
     }
-    return N_CALLS;
 }
 
 bool tables_is_python(const char *text)
 {
-    const char *pos = text;
+    struct call_search search = begin_search(text);
 
-    return next_call(text, &pos) < N_CALLS;
+    return next_call(&search) < N_CALLS;
 }
 
 /* Returns the text of a cell. A value that is not known becomes its expression,
@@ -163,16 +202,16 @@ static int add_config(struct tables_found *found, size_t which,
     return found_end(found, line, FOUND_SAME, err);
 }
 
-/* Reads the next call, whose arguments begin at *pos, and adds its tables. */
-static int read_next(struct tables_found *found, struct hugectr_slots *slots,
-                     const char *text, const char **pos, size_t which,
+/* Reads the call that the search has found, and adds its tables. */
+static int read_call(struct tables_found *found, struct hugectr_slots *slots,
+                     struct call_search *search, size_t which,
                      const json_t *names, struct err *err)
 {
-    const size_t line = found_line(text, *pos);
+    const size_t line = line_at(search, search->pos);
     json_t *call = NULL;
     int rc;
 
-    if (python_call(&call, pos, names, err))
+    if (python_call(&call, &search->pos, names, err))
         rc = err_prefix(err, "%s:%zu", found->source, line);
     else
         rc = calls[which].arguments ? add_config(found, which, call, line, err)
@@ -187,7 +226,7 @@ int tables_from_python(struct table_list *list, const char *text, size_t len,
 {
     struct tables_found found;
     struct hugectr_slots slots = {0};
-    const char *pos;
+    struct call_search search;
     json_t *names;
     size_t which;
     int rc = 0;
@@ -196,13 +235,14 @@ int tables_from_python(struct table_list *list, const char *text, size_t len,
         return err_input(err, "%s:1: longer than %zu bytes", source,
                          PYTHON_MAX_BYTES);
     found_init(&found, source, options, arena);
-    text = pos = found_text(&found, text, len, err);
+    text = found_text(&found, text, len, err);
     if (!text)
         return found_finish(&found, list, -1, "", err);
+    search = begin_search(text);
     names = python_names(text, arena);
     slots_init(&slots, text, names);
-    while (!rc && (which = next_call(text, &pos)) < N_CALLS)
-        rc = read_next(&found, &slots, text, &pos, which, names, err);
+    while (!rc && (which = next_call(&search)) < N_CALLS)
+        rc = read_call(&found, &slots, &search, which, names, err);
     slots_release(&slots);
     json_decref(names);
     return found_finish(&found, list, rc, "no tables", err);

@@ -349,8 +349,9 @@ static void sum_events(struct trace_reader *reader)
 
     for (int p = 0; p < N_TRACED; p++)
         ends[p] = -1e300;
-    qsort(reader->events, reader->n_events, sizeof(*reader->events),
-          compare_begins);
+    if (reader->n_events)
+        qsort(reader->events, reader->n_events, sizeof(*reader->events),
+              compare_begins);
     for (size_t i = 0; i < reader->n_events; i++) {
         const struct trace_event *event = &reader->events[i];
         struct trace_step *step;

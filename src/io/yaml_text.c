@@ -129,63 +129,57 @@ static int read_quoted(json_t **value, const char **pos, struct err *err)
     return *value ? 0 : err_input(err, "a string is not valid UTF-8");
 }
 
-/* Reads a scalar, or a value in brackets. A plain scalar ends at one of the
- * characters `ends`, or at ": ". */
 static int read_flow(json_t **value, const char **pos, const char *ends,
-                     unsigned depth, struct arena *arena, struct err *err)
-{
-    const char first = *(*pos += strspn(*pos, " \t")), *start = *pos;
-    const char end = first == '[' ? ']' : '}';
-    size_t len;
+                     unsigned depth, struct arena *arena, struct err *err);
 
-    if (depth > MAX_DEPTH)
-        return err_input(err, "values are nested too deeply");
-    if (first == '\'' || first == '"')
-        return read_quoted(value, pos, err);
-    if (first && strchr("&*!|>%@`", first))
-        return err_input(err,
-                         "'%c' begins an anchor, a tag or a block scalar, "
-                         "which is not read",
-                         first);
-    if (first != '[' && first != '{') {
-        for (len = 0; start[len] && !strchr(ends, start[len]) &&
-                      !(*ends && start[len] == ':' && start[len + 1] == ' ');)
-            len++;
-        *pos += len;
-        while (len && start[len - 1] == ' ')
-            len--;
-        *value = plain(start, len, arena);
-        return *value ? 0 : err_input(err, "a scalar is not valid UTF-8");
+/* Reads a member of a mapping in brackets, "key: value". */
+static int read_pair(json_t *mapping, const char **pos, unsigned depth,
+                     struct arena *arena, struct err *err)
+{
+    json_t *key = NULL, *value = NULL;
+    const char *name;
+
+    if (read_flow(&key, pos, ",]}", depth, arena, err)) {
+        json_decref(key);
+        return -1;
     }
+    name = arena_strdup(arena, json_cell(key, arena));
+    json_decref(key);
+    *pos += strspn(*pos, " \t");
+    if (**pos != ':')
+        return err_input(err, "'%s' has no ':'", name);
+    if (json_object_get(mapping, name))
+        return err_input(err, "'%s' is given twice", name);
     ++*pos;
-    *value = first == '[' ? json_array() : json_object();
+    if (read_flow(&value, pos, ",]}", depth, arena, err)) {
+        json_decref(value);
+        return -1;
+    }
+    json_object_set_new(mapping, name, value);
+    return 0;
+}
+
+/* Reads a sequence or mapping in brackets. */
+static int read_brackets(json_t **value, const char **pos, unsigned depth,
+                         struct arena *arena, struct err *err)
+{
+    const bool is_list = **pos == '[';
+    const char end = is_list ? ']' : '}';
+
+    ++*pos;
+    *value = is_list ? json_array() : json_object();
     while (*(*pos += strspn(*pos, " \t")) != end) {
-        json_t *member = NULL, *key = NULL;
-        const char *name;
+        json_t *element = NULL;
 
         if (!**pos)
             return err_input(err, "the text ends before '%c'", end);
-        if (read_flow(first == '[' ? &member : &key, pos, ",]}", depth + 1,
-                      arena, err)) {
-            json_decref(first == '[' ? member : key);
+        if (is_list ? read_flow(&element, pos, ",]}", depth, arena, err)
+                    : read_pair(*value, pos, depth, arena, err)) {
+            json_decref(element);
             return -1;
         }
-        name = key ? json_cell(key, arena) : "";
-        json_decref(key);
-        if (first == '{' && (*(*pos += strspn(*pos, " \t")) != ':' ||
-                             json_object_get(*value, name)))
-            return err_input(err, "'%s' %s", name,
-                             **pos == ':' ? "is given twice" : "has no ':'");
-        if (first == '{') {
-            ++*pos;
-            if (read_flow(&member, pos, ",]}", depth + 1, arena, err)) {
-                json_decref(member);
-                return -1;
-            }
-            json_object_set_new(*value, name, member);
-        } else {
-            json_array_append_new(*value, member);
-        }
+        if (is_list)
+            json_array_append_new(*value, element);
         *pos += strspn(*pos, " \t");
         if (**pos == ',')
             ++*pos;
@@ -196,27 +190,67 @@ static int read_flow(json_t **value, const char **pos, const char *ends,
     return 0;
 }
 
+/* Reads a scalar, or a value in brackets. A plain scalar ends at one of the
+ * characters `ends`, or at ": ". */
+static int read_flow(json_t **value, const char **pos, const char *ends,
+                     unsigned depth, struct arena *arena, struct err *err)
+{
+    const char first = *(*pos += strspn(*pos, " \t")), *start = *pos;
+    size_t len = 0;
+
+    if (depth > MAX_DEPTH)
+        return err_input(err, "values are nested too deeply");
+    if (first == '\'' || first == '"')
+        return read_quoted(value, pos, err);
+    if (first == '[' || first == '{')
+        return read_brackets(value, pos, depth + 1, arena, err);
+    if (first && strchr("&*!|>%@`", first))
+        return err_input(err,
+                         "'%c' begins an anchor, a tag or a block scalar, "
+                         "which is not read",
+                         first);
+    while (start[len] && !strchr(ends, start[len]) &&
+           !(*ends && start[len] == ':' && start[len + 1] == ' '))
+        len++;
+    *pos += len;
+    while (len && start[len - 1] == ' ')
+        len--;
+    *value = plain(start, len, arena);
+    return *value ? 0 : err_input(err, "a scalar is not valid UTF-8");
+}
+
+/* Moves behind the current line. If its value begins with a bracket, joins the
+ * lines up to the closing one. */
+static const char *join_lines(struct yaml_reader *reader, const char *text)
+{
+    struct buf joined = {0};
+    int depth = 0;
+
+    reader->idx++;
+    if (!*text || !strchr("[{", *text))
+        return text;
+    for (;; text = reader->lines[reader->idx++].text) {
+        for (const char *pos = text; *pos; pos++)
+            depth +=
+                (strchr("[{", *pos) != NULL) - (strchr("]}", *pos) != NULL);
+        buf_printf(&joined, "%s ", text);
+        if (depth <= 0 || !current(reader))
+            break;
+    }
+    text = arena_strndup(reader->arena, joined.data, joined.len - 1);
+    buf_release(&joined);
+    return text;
+}
+
 /* Reads the value behind a key or a dash on the current line. A value in
  * brackets may go on in the next lines. */
 static int read_inline(json_t **value, struct yaml_reader *reader,
                        const char *text, struct err *err)
 {
     const json_int_t line = (json_int_t)reader->line;
-    int depth = 0;
     const char *pos;
 
-    reader->idx++;
-    for (pos = text; strchr("[{", *text) && *text;) {
-        for (; *pos; pos++)
-            depth +=
-                (strchr("[{", *pos) != NULL) - (strchr("]}", *pos) != NULL);
-        if (depth <= 0 || !current(reader))
-            break;
-        text =
-            arena_printf(reader->arena, "%s %s", text, current(reader)->text);
-        pos = text + strlen(text) - strlen(current(reader)->text);
-        reader->idx++;
-    }
+    text = join_lines(reader, text);
     pos = text;
     if (read_flow(value, &pos, "", 0, reader->arena, err)) {
         json_decref(*value);
@@ -363,15 +397,17 @@ int yaml_text(json_t **root, const char *text, size_t len, const char *source,
               struct arena *arena, struct err *err)
 {
     struct yaml_reader reader = {.line = 1, .arena = arena};
+    const struct yaml_line *line;
     int rc;
 
     *root = NULL;
     text = arena_strndup(arena, text, len);
     rc = strlen(text) < len ? err_input(err, "a NUL byte, so not a text")
                             : split_lines(&reader, text, err);
-    if (!rc && !current(&reader))
-        rc = err_input(err, "no values");
-    rc = rc || read_block(root, &reader, reader.lines[0].indent, 0, err);
+    line = rc ? NULL : current(&reader);
+    if (!rc)
+        rc = line ? read_block(root, &reader, line->indent, 0, err)
+                  : err_input(err, "no values");
     if (!rc && current(&reader)) {
         rc = err_input(err, "a line is indented less than the first one");
         json_decref(*root);
