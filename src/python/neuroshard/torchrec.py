@@ -291,9 +291,20 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             self._notes += [note] if note else []
             return placing
 
-        placing, note = _estimate.place(
-            *(self, module, run if self._previous is None else stable, asked)
-        )
+        try:
+            placing, note = _estimate.place(
+                *(self, module),
+                *(run if self._previous is None else stable, asked),
+            )
+        except Error as error:
+            if not stock or error.status != _estimate.NO_PLAN:
+                raise
+            n = len(stock.rest)
+            raise Error(
+                f"{error}, beside {n} table{'s' * (n > 1)} that TorchRec's "
+                f"planner places",
+                error.status,
+            ) from error
         self._notes += [note] if note else []
         return placing._replace(stock=stock)
 
