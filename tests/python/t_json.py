@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import struct
@@ -311,6 +312,7 @@ ANSWERS = [
             "sm_90",
         ],
     ),
+    ("record memory", ["record", "k.json", "--memory", "peaks.csv"]),
 ]
 # Kind of failure and members of the error, and a command line that fails so.
 FAILURES = [
@@ -473,6 +475,7 @@ def write_inputs():
         "a,1000,16,2,frequency,0.5,table|row,,\n"
         "b,1000,16,2,,,,1,\nc,500,16,1,uniform,,,,g\nd,500,16,1,,,,,g\n",
         "ids_tables.csv": f"{head}\nids,10,8,1\n",
+        "peaks.csv": "rank,used_bytes\n0,3000000000\n",
         "times.csv": "step,rank,phase,ms\n"
         + "".join(
             f"{step},{rank},{phase},{1 + (step * 7 + rank) % 5 / 100}\n"
@@ -629,7 +632,14 @@ def check_movement():
 def check_learning():
     """A learning curve ends at the result of a training on all samples,
     decreases towards it, and is refused for models that have none."""
-    data = str(ROOT / "data/measurements/cpu-amd-epyc-2t.db")
+    data = "learned.db"
+    shutil.copyfile(ROOT / "data/measurements/cpu-amd-epyc-2t.db", data)
+    with sqlite3.connect(data) as store:
+        store.execute(
+            "DELETE FROM sample_table WHERE sample_id IN "
+            "(SELECT id FROM sample WHERE case_idx >= 2000)"
+        )
+        store.execute("DELETE FROM sample WHERE case_idx >= 2000")
     neuroshard("train", "--db", data, "-o", "r.nsm", "--kind", "roofline")
     line = ["eval", "--db", data, "--model", "r.nsm", "--learning-curve", "90"]
     document = json.loads(neuroshard(*line, "--json")[1])
