@@ -21,7 +21,7 @@ LISTS = sorted(
     for path in (ROOT / "data/tables").glob("*.csv")
     if path.stem != "mlperf_dlrm_v4_yambda"
 )
-# Lists that fit no 16 GPUs; the longest one takes seconds, in the full size only
+# Lists that fit no 16 GPUs. The longest one is only in the full size.
 LONGEST = "meta_torchrec_1935"
 GPUS = {"hugectr_7table_470B_hotness20": 32, LONGEST: 96}
 COSTS = ("roofline:h100", "torchrec", "model:h100.nsm")
