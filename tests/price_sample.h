@@ -16,9 +16,9 @@
 #define SAMPLES_AT_ONCE 64
 
 /* Makes a problem of one device from the tables of n samples of one setting. */
-static inline void fill_problem(struct problem *problem,
-                                const struct sample *const *samples, size_t n,
-                                struct arena *arena)
+static inline void fill_joint_problem(struct problem *problem,
+                                      const struct sample *const *samples,
+                                      size_t n, struct arena *arena)
 {
     const struct sample_setting *setting = samples[0]->setting;
     size_t n_tables = 0;
@@ -50,6 +50,14 @@ static inline void fill_problem(struct problem *problem,
             table->has_bins = true;
             memcpy(table->bins, from->bins, sizeof(table->bins));
         }
+}
+
+/* Makes a problem of one device from the tables of the sample. */
+static inline void fill_problem(struct problem *problem,
+                                const struct sample *sample,
+                                struct arena *arena)
+{
+    fill_joint_problem(problem, &sample, 1, arena);
 }
 
 /* Finds the rates of the GPU that the cost model names, for the check of
@@ -94,7 +102,7 @@ static inline int price_alike(double *ms, const struct sample *const *samples,
     double *vectors, *sums;
     uint32_t first = 0;
 
-    fill_problem(&problem, samples, n, arena);
+    fill_joint_problem(&problem, samples, n, arena);
     if (oracle_open(&oracle, cost, &problem, arena, err) ||
         find_id_rates(&ids, cost, arena, err))
         return -1;
