@@ -6,6 +6,7 @@
 #include "core/host.h"
 #include "core/plan_error.h"
 #include "search/gain.h"
+#include "search/simplicity.h"
 #include "search/wire_choice.h"
 
 #include <math.h>
@@ -35,6 +36,15 @@ static const struct restriction restrictions[MOST_ALTERNATIVES] = {
     {"row cuts", .kinds = SHARD_ROW},
 };
 
+/* A plan that a search found. */
+struct tried {
+    struct plan plan;  /* plan of the search; no tables if it found none */
+    struct plan found; /* cheapest plan before it was simplified */
+};
+/* Number of plans by a share: the first plan, those without one restriction
+ * each, and those that do not change training either. */
+#define MOST_TRIED (2 * MOST_ALTERNATIVES)
+
 /* State of a recommendation. */
 struct advising {
     const struct oracle *oracle;
@@ -42,9 +52,11 @@ struct advising {
     double end_ms;                   /* time on clock_ms(), or INFINITY */
     struct search_overhead overhead; /* of the first search */
     bool is_cut; /* an alternative was left out for lack of time */
+    struct tried first;
     struct plan chosen;
     struct advice *advice;
-    double best_host_ms; /* host time of the cheapest plan */
+    uint64_t n_evaluations; /* of all searches */
+    double best_host_ms;    /* host time of the cheapest plan */
     struct arena *arena;
 };
 
@@ -127,12 +139,9 @@ static bool is_preferred(const struct advising *advising,
     const struct step_parts simple = plan_step_parts(plan);
     const struct step_parts best = {.priced = advising->advice->cheapest,
                                     .host_ms = advising->best_host_ms};
-    const double frac = advising->options.simplest_frac;
     struct gain_rule rule = {.knows_dense = job_knows_dense(&plan->problem.job),
                              .changes_training = restriction->changes_training};
 
-    if (frac != SIMPLEST_BY_ERROR)
-        return plan->total_ms <= best.priced.total_ms * (1 + frac);
     rule.error_frac = fmax(0, priced_ratio_error(&simple.priced, &best.priced));
     return gain_beyond(&simple, &best, &rule) <= 0;
 }
@@ -145,60 +154,189 @@ static bool has_time(const struct advising *advising)
            advising->end_ms;
 }
 
+/* Adds an alternative that was not found yet to the list. */
+static struct alternative *add_alternative(struct advice *advice,
+                                           const struct restriction *without)
+{
+    struct alternative *alternative = &advice->list[advice->n++];
+
+    *alternative =
+        (struct alternative){.without = without->without,
+                             .keeps_training = without->changes_training,
+                             .priced.total_ms = INFINITY,
+                             .step_ms = INFINITY};
+    return alternative;
+}
+
+/* Fills an alternative with its plan. */
+static void describe(struct alternative *alternative, const struct plan *plan)
+{
+    alternative->priced = plan_priced_parts(plan);
+    alternative->step_ms = plan_step(plan).ms;
+}
+
+/* Searches a plan of tried->plan.problem and lowers the cheapest total. Without
+ * time for the search, or if there is no plan, which is no error, the plan has
+ * no shards. */
+static int search_one(struct advising *advising, struct tried *tried,
+                      struct err *err)
+{
+    struct priced_parts *cheapest = &advising->advice->cheapest;
+
+    if (interrupt_requested())
+        return 0;
+    if (!has_time(advising)) {
+        advising->is_cut = true;
+        return 0;
+    }
+    advising->options.best_ms = cheapest->total_ms;
+    advising->options.found = &tried->found;
+    if (isfinite(advising->end_ms))
+        advising->options.time_limit_ms =
+            advising->end_ms - advising->overhead.finish_ms - clock_ms();
+    if (search_full(&tried->plan, advising->oracle, &advising->options,
+                    advising->arena, err)) {
+        if (err->code != ERR_NO_PLAN && err->code != ERR_INTERRUPTED &&
+            err->code != ERR_USAGE)
+            return -1;
+        *err = (struct err){0};
+        tried->plan.n_shards = 0;
+        return 0;
+    }
+    if (tried->found.total_ms < cheapest->total_ms)
+        *cheapest = plan_priced_parts(&tried->found);
+    advising->n_evaluations += tried->plan.n_evaluations;
+    return 0;
+}
+
+/* --- by the error of the ratio --- */
+
 /* Searches a plan under the restriction, and chooses it if it is preferred. If
  * the chosen plan keeps the restriction already, only its problem is
- * restricted, so that later alternatives keep it, too. The lack of a plan is no
- * error. */
+ * restricted, so that later alternatives keep it, too. */
 static int try_without(struct advising *advising,
                        const struct restriction *restriction, struct err *err)
 {
-    struct priced_parts *cheapest = &advising->advice->cheapest, found;
     struct alternative *alternative;
-    struct plan plan = {0};
+    struct tried tried = {0};
 
-    restrict_problem(&plan.problem, &advising->chosen.problem, restriction,
-                     advising->arena);
+    restrict_problem(&tried.plan.problem, &advising->chosen.problem,
+                     restriction, advising->arena);
     if (restriction->rows_over == ROWS_OVER_HOST &&
         !uses_all_ranks(&advising->chosen))
         return 0;
     if (!uses(&advising->chosen, restriction)) {
-        advising->chosen.problem = plan.problem;
+        advising->chosen.problem = tried.plan.problem;
         return 0;
     }
     if (!has_time(advising)) {
         advising->is_cut = true;
         return 0;
     }
-    alternative = &advising->advice->list[advising->advice->n++];
-    *alternative =
-        (struct alternative){.without = restriction->without,
-                             .keeps_training = restriction->changes_training,
-                             .priced.total_ms = INFINITY,
-                             .step_ms = INFINITY};
-    advising->options.best_ms = cheapest->total_ms;
-    advising->options.found = &found;
-    if (isfinite(advising->end_ms))
-        advising->options.time_limit_ms =
-            advising->end_ms - advising->overhead.finish_ms - clock_ms();
-    if (search_full(&plan, advising->oracle, &advising->options,
-                    advising->arena, err)) {
-        if (err->code != ERR_NO_PLAN && err->code != ERR_INTERRUPTED &&
-            err->code != ERR_USAGE)
-            return -1;
-        *err = (struct err){0};
+    alternative = add_alternative(advising->advice, restriction);
+    if (search_one(advising, &tried, err))
+        return -1;
+    if (!tried.plan.n_shards)
         return 0;
-    }
-    if (found.total_ms < cheapest->total_ms)
-        *cheapest = found;
-    alternative->priced = plan_priced_parts(&plan);
-    alternative->step_ms = plan_step(&plan).ms;
-    alternative->is_chosen =
-        !uses(&plan, restriction) && is_preferred(advising, &plan, restriction);
-    plan.n_evaluations += advising->chosen.n_evaluations;
+    describe(alternative, &tried.plan);
+    alternative->is_chosen = !uses(&tried.plan, restriction) &&
+                             is_preferred(advising, &tried.plan, restriction);
     if (alternative->is_chosen)
-        advising->chosen = plan;
-    else
-        advising->chosen.n_evaluations = plan.n_evaluations;
+        advising->chosen = tried.plan;
+    return 0;
+}
+
+static int choose_by_error(struct advising *advising, struct err *err)
+{
+    advising->chosen = advising->first.plan;
+    for (size_t i = 0; i < MOST_ALTERNATIVES; i++)
+        if (!interrupt_requested() &&
+            try_without(advising, &restrictions[i], err))
+            return -1;
+    return 0;
+}
+
+/* --- by a share --- */
+
+/* Returns whether a search under the restriction may find a simpler plan than
+ * the cheapest plan of another search. */
+static bool is_worth(const struct plan *found,
+                     const struct restriction *restriction)
+{
+    return found->n_shards && uses(found, restriction) &&
+           (restriction->rows_over != ROWS_OVER_HOST || uses_all_ranks(found));
+}
+
+/* Simplifies the cheapest plan that a search found once more if later searches
+ * have lowered the cheapest total, so that its simplified plan is too dear. */
+static int keep_to(struct advising *advising, struct tried *tried,
+                   double most_ms, struct err *err)
+{
+    struct search_options options = advising->options;
+    const struct plan found = tried->found;
+
+    if (!tried->plan.n_shards || tried->plan.total_ms <= most_ms ||
+        found.total_ms > most_ms || interrupt_requested())
+        return 0;
+    options.given = &found;
+    options.n_given = 1;
+    options.effort = 0;
+    options.best_ms = advising->advice->cheapest.total_ms;
+    options.gives_up = false;
+    options.found = NULL;
+    return search_full(&tried->plan, advising->oracle, &options,
+                       advising->arena, err);
+}
+
+/* Chooses the plan if it costs at most most_ms, and is simpler than the chosen
+ * one or the chosen one costs more. */
+static void offer(struct advising *advising, const struct plan *plan,
+                  double most_ms)
+{
+    if (plan->n_shards && plan->total_ms <= most_ms &&
+        (advising->chosen.total_ms > most_ms ||
+         plan_is_simpler(plan, &advising->chosen)))
+        advising->chosen = *plan;
+}
+
+/* Chooses the simplest plan within the share. Which searches are run does not
+ * depend on the share, nor does any search, except for the end of its
+ * simplification. So a larger share never gives a less simple plan. */
+static int choose_by_share(struct advising *advising, struct err *err)
+{
+    struct tried all[MOST_TRIED] = {advising->first};
+    struct tried *const keeps = &all[1]; /* without changes of training */
+    const double *cheapest_ms = &advising->advice->cheapest.total_ms;
+    double most_ms;
+    struct alternative *list[MOST_TRIED] = {NULL};
+
+    for (size_t i = 1; i < MOST_TRIED; i++) {
+        const bool is_single = i <= MOST_ALTERNATIVES;
+        const struct restriction *restriction =
+            &restrictions[is_single ? i - 1 : i - MOST_ALTERNATIVES];
+        const struct tried *from = is_single ? &all[0] : keeps;
+
+        if (!is_worth(&from->found, restriction))
+            continue;
+        restrict_problem(&all[i].plan.problem, &from->plan.problem, restriction,
+                         advising->arena);
+        if (is_single && has_time(advising))
+            list[i] = add_alternative(advising->advice, restriction);
+        if (search_one(advising, &all[i], err))
+            return -1;
+        if (list[i] && all[i].plan.n_shards)
+            describe(list[i], &all[i].plan);
+    }
+    most_ms = *cheapest_ms * (1 + advising->options.simplest_frac);
+    advising->chosen = all[0].plan;
+    for (size_t i = 0; i < MOST_TRIED; i++) {
+        if (keep_to(advising, &all[i], most_ms, err))
+            return -1;
+        offer(advising, &all[i].plan, most_ms);
+    }
+    for (size_t i = 0; i < MOST_ALTERNATIVES; i++)
+        if (list[i + 1])
+            list[i + 1]->is_chosen = !uses(&advising->chosen, &restrictions[i]);
     return 0;
 }
 
@@ -221,13 +359,16 @@ static int find_first(struct advising *advising,
     struct advice *advice = advising->advice;
 
     first.time_limit_ms *= FIRST_FRAC;
-    first.found = &advice->cheapest;
+    first.found = &advising->first.found;
     first.overhead = &advising->overhead;
-    if (search_full(&advising->chosen, advising->oracle, &first,
+    if (search_full(&advising->first.plan, advising->oracle, &first,
                     advising->arena, err))
         return -1;
+    advice->cheapest = plan_priced_parts(&advising->first.found);
     advice->error_frac =
         fmax(0, priced_ratio_error(&advice->cheapest, &advice->cheapest));
+    advising->chosen = advising->first.plan;
+    advising->n_evaluations = advising->first.plan.n_evaluations;
     advising->best_host_ms = plan_host(&advising->chosen).ms;
     return 0;
 }
@@ -244,29 +385,30 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
         .options = *options,
         .end_ms =
             has_limit ? start_ms + ALTERNATIVES_FRAC * limit_ms : INFINITY,
-        .chosen = *plan,
+        .first.plan = *plan,
         .advice = advice,
         .arena = arena};
     struct search_options for_wire = *options;
-    struct plan first;
+    const struct plan *first = &advising.first.plan;
 
     *advice = (struct advice){0};
     if (find_first(&advising, options, err))
         return -1;
-    first = advising.chosen;
-    advising.options.effort =
-        min_u64(options->effort,
-                max_u64(LEAST_EFFORT, (uint64_t)(ALTERNATIVE_FRAC *
-                                                 (double)first.n_evaluations)));
+    advising.options.effort = min_u64(
+        options->effort,
+        max_u64(LEAST_EFFORT,
+                (uint64_t)(ALTERNATIVE_FRAC *
+                           (double)advising.first.found.n_evaluations)));
     advising.options.gives_up = true;
     advising.options.trace = NULL;
     advising.options.rivals = NULL;
-    for (size_t i = 0; i < MOST_ALTERNATIVES && allows_more(&advising); i++)
-        if (!interrupt_requested() &&
-            try_without(&advising, &restrictions[i], err))
-            return -1;
+    if (allows_more(&advising) && (options->simplest_frac == SIMPLEST_BY_ERROR
+                                       ? choose_by_error(&advising, err)
+                                       : choose_by_share(&advising, err)))
+        return -1;
     *plan = advising.chosen;
-    plan->stopped = first.stopped;
+    plan->n_evaluations = advising.n_evaluations;
+    plan->stopped = first->stopped;
     if (advising.is_cut && strcmp(plan->stopped, "interrupt") != 0)
         plan->stopped = "time";
     for_wire.overhead = &advising.overhead;
@@ -275,9 +417,9 @@ int search_advised(struct plan *plan, const struct oracle *oracle,
                     has_limit ? start_ms + limit_ms : INFINITY, arena, err))
         return -1;
     plan->problem = problem;
-    plan->bound_ms = first.bound_ms;
-    plan->bound_term = first.bound_term;
-    plan->bound_table = first.bound_table;
+    plan->bound_ms = first->bound_ms;
+    plan->bound_term = first->bound_term;
+    plan->bound_table = first->bound_table;
     plan->search_ms = clock_ms() - start_ms;
     return 0;
 }

@@ -28,8 +28,11 @@
  *     - A further kind of sharding must save more GPU work, in case the host is
  *       hidden, than it lengthens the step, in case it is not, both as shares.
  *
- * If the caller gives options->simplest_frac, it replaces the error, and
- * neither the step nor these rules count.
+ * If the caller gives options->simplest_frac, it replaces the error. Then the
+ * simplest of all plans found (search/simplicity.h) is recommended whose total
+ * is within that share of the cheapest one. Neither the step nor the rules
+ * above count. Without a time limit, a larger share never gives a less simple
+ * plan.
  *
  * If the bandwidth of the wire is an assumption, another plan may replace the
  * recommended one (search/wire_choice.h).
@@ -57,7 +60,8 @@ struct advice {
 /*
  * Finds the recommended plan. Runs search_full, which simplifies its plan
  * within the error (options->simplest_frac), and then searches without
- * shardings that this plan uses. Each of these searches tries a fifth of the
+ * shardings that this plan uses; with a share also without each of them and
+ * without changes of training. Each of these searches tries a fifth of the
  * changes that the first one tried, at most.
  *
  * Fills the plan as search_full does, and *advice. n_evaluations counts all

@@ -12,6 +12,7 @@
 #include "search/planners.h"
 #include "search/published.h"
 #include "search/schedule.h"
+#include "search/simplicity.h"
 #include "search/space_init.h"
 #include "search/starts.h"
 #include "search/to_plan.h"
@@ -36,7 +37,7 @@ struct full {
     struct snapshot start;               /* the cheapest start of any origin */
     /* `rivals` points to `own` or is options->rivals */
     struct rivals own, *rivals;
-    const struct plan *rival; /* cheapest plan of the other planners */
+    double best_ms; /* cheapest total known when the plan is written */
     struct schedule schedule;
     struct progress progress;
 };
@@ -125,10 +126,8 @@ static int offer_rivals(struct full *full, struct snapshot *next, double end_ms,
     for (size_t r = 0; r < N_RIVALS; r++) {
         const struct plan *found = &full->rivals->list[r].plan;
 
-        if (found->total_ms >= full->rival->total_ms)
-            continue;
-        full->rival = found;
-        if ((!full->start.n || found->total_ms < full->start.total_ms) &&
+        if (isfinite(found->total_ms) &&
+            (!full->start.n || found->total_ms < full->start.total_ms) &&
             snapshot_from_plan(next, &full->space, found))
             offer(full, next);
     }
@@ -307,24 +306,75 @@ static struct snapshot *choose(struct full *full)
     return !best->n || start->total_ms < best->total_ms ? start : best;
 }
 
-/* Fills the plan with an assignment, and prices it. If the plan of another
- * planner is cheaper by exact prices, by more than the share rise_frac, that
- * plan is used instead. */
+/* Smallest rise of the total that may make a plan simpler, as a share. It
+ * covers rounding. */
+#define NO_RISE 1e-12
+
+/* Returns the plan of another planner. Returns NULL if it made none, or one
+ * that is cheaper than the bound, which may be unknown. */
+static const struct plan *rival_at(const struct full *full, size_t r)
+{
+    const struct rival *rival = &full->rivals->list[r];
+
+    return rival->by && isfinite(rival->plan.total_ms) &&
+                   !(full->plan->bound_ms > rival->plan.total_ms)
+               ? &rival->plan
+               : NULL;
+}
+
+/* Returns whether the plan of another planner is better within the allowed
+ * rise: it is simpler, or as simple and cheaper by more than SETTLED_GAIN.
+ * Other planners do not even out memory, so a smaller gain is not worth it. */
+static bool is_better(const struct plan *rival, const struct plan *best)
+{
+    return is_simpler(plan_simplicity(rival),
+                      rival->total_ms * (1 + SETTLED_GAIN),
+                      plan_simplicity(best), best->total_ms);
+}
+
+/* Returns the plan that a rise allows, out of the plan of the search and those
+ * of the other planners: the simplest one whose total is at most the share
+ * rise_frac above the cheapest total known. If there is none, it is the
+ * cheapest one. Lowers full->best_ms. */
+static const struct plan *simplest_of(struct full *full, double rise_frac)
+{
+    const struct plan *best = full->plan;
+    double most_ms;
+
+    full->best_ms = fmin(full->best_ms, best->total_ms);
+    for (size_t r = 0; r < N_RIVALS; r++)
+        if (rival_at(full, r))
+            full->best_ms = fmin(full->best_ms, rival_at(full, r)->total_ms);
+    most_ms = full->best_ms * (1 + rise_frac);
+    for (size_t r = 0; r < N_RIVALS; r++) {
+        const struct plan *rival = rival_at(full, r);
+
+        if (rival && (fmax(rival->total_ms, best->total_ms) <= most_ms
+                          ? is_better(rival, best)
+                          : rival->total_ms < best->total_ms))
+            best = rival;
+    }
+    return best;
+}
+
+/* Fills the plan with an assignment, and prices it. The plan of another planner
+ * replaces it if simplest_of returns that plan. */
 static int write_plan(struct full *full, const struct snapshot *found,
                       double rise_frac, struct arena *arena, struct err *err)
 {
     struct plan *plan = full->plan;
+    const struct plan *best;
 
     snapshot_to_plan(found, &full->space, plan, arena);
     /* Placing by memory alone may leave pieces that touch on one device. */
     plan_join_columns(plan, false, arena);
     if (checked_oracle_finish(&full->checked, plan, arena, err))
         return -1;
-    if (full->rival->total_ms * (1 + rise_frac) >= plan->total_ms ||
-        plan->bound_ms > full->rival->total_ms)
+    best = simplest_of(full, rise_frac);
+    if (best == plan)
         return 0;
-    plan->shards = full->rival->shards;
-    plan->n_shards = full->rival->n_shards;
+    plan->shards = best->shards;
+    plan->n_shards = best->n_shards;
     return checked_oracle_finish(&full->checked, plan, arena, err);
 }
 
@@ -332,12 +382,9 @@ static int write_plan(struct full *full, const struct snapshot *found,
  * number that it may always try. */
 #define SIMPLIFY_FRAC 0.25
 #define SIMPLIFY_EFFORT 200000
-/* Smallest rise of the total that may make a plan simpler, as a share. It
- * covers rounding. */
-#define NO_RISE 1e-12
 
 /* Simplifies an assignment up to a total of most_ms, and fills the plan with
- * it. */
+ * it, or with the plan of another planner that is simpler still. */
 static int simplify_to(struct full *full, struct snapshot *found,
                        double most_ms, double rise_frac, struct arena *arena,
                        struct err *err)
@@ -365,24 +412,22 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     struct plan *plan = full->plan;
     struct snapshot *found = choose(full);
     double rise_frac = is_late(full) ? 0 : options->simplest_frac;
-    double best_ms = options->best_ms;
-    struct priced_parts parts;
 
     if (rise_frac == 0
             ? write_plan(full, found, 0, arena, err)
-            : simplify_to(full, found, found->total_ms * (1 + NO_RISE), 0,
+            : simplify_to(full, found, found->total_ms * (1 + NO_RISE), NO_RISE,
                           arena, err))
         return -1;
-    parts = plan_priced_parts(plan);
     if (options->found)
-        *options->found = parts;
-    if (rise_frac == SIMPLEST_BY_ERROR)
+        *options->found = *plan;
+    if (rise_frac == SIMPLEST_BY_ERROR) {
+        const struct priced_parts parts = plan_priced_parts(plan);
+
         rise_frac = fmax(NO_RISE, priced_ratio_error(&parts, &parts));
-    if (!(best_ms > 0) || parts.total_ms < best_ms)
-        best_ms = parts.total_ms; /* found by the assignment or a rival */
+    }
     if (rise_frac > NO_RISE && !is_late(full) &&
-        simplify_to(full, found, best_ms * (1 + rise_frac), rise_frac, arena,
-                    err))
+        simplify_to(full, found, full->best_ms * (1 + rise_frac), rise_frac,
+                    arena, err))
         return -1;
     trace(full, plan->n_evaluations, plan->total_ms);
     return 0;
@@ -392,7 +437,6 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    static const struct plan none = {.total_ms = INFINITY};
     struct full full = {.options = options,
                         .plan = plan,
                         .schedule = {.space = &full.space,
@@ -405,7 +449,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                                      .published_ms = INFINITY},
                         .own.arena = arena,
                         .rivals = options->rivals ? options->rivals : &full.own,
-                        .rival = &none};
+                        .best_ms =
+                            options->best_ms > 0 ? options->best_ms : INFINITY};
     struct search_overhead overhead;
     struct proven bound;
     int rc = -1;

@@ -6,6 +6,7 @@
 #include "core/plan_check.h"
 #include "search/evaluator.h"
 #include "search/moves.h"
+#include "search/simplicity.h"
 
 #include <math.h>
 
@@ -323,9 +324,9 @@ static bool keep_training(struct evaluator *evaluator, double below_ms,
 /* Best assignment of a simplification so far. */
 struct simplest {
     struct snapshot *best;
-    uint32_t n_changed; /* number of units whose training it changes */
-    double most_ms;     /* highest total that is allowed */
-    uint64_t n_looked;  /* number of pieces that local steps looked at */
+    struct simplicity simplicity; /* of the best */
+    double most_ms;               /* highest total that is allowed */
+    uint64_t n_looked; /* number of pieces that local steps looked at */
     uint64_t n_copied, most_copied; /* see struct simplify_limits */
     bool is_behind;                 /* a changed assignment was not looked at */
 };
@@ -340,12 +341,12 @@ static uint32_t count_changed(const struct assignment *assignment)
 }
 
 /* Saves the assignment as the best if it keeps all limits and is simpler than
- * the best so far: it changes the training of fewer units; or, with as many, it
- * has fewer pieces; or, with as many, a lower total. */
+ * the best so far. */
 static void keep_simplest(struct simplest *simplest,
                           const struct assignment *assignment)
 {
-    const uint32_t n_changed = count_changed(assignment);
+    const struct simplicity simplicity = {count_changed(assignment),
+                                          assignment->n_live};
     struct snapshot *best = simplest->best, next = {0};
 
     simplest->is_behind = false;
@@ -353,12 +354,10 @@ static void keep_simplest(struct simplest *simplest,
     snapshot_save(&next, assignment);
     snapshot_price(&next, assignment->space);
     if (next.total_ms <= simplest->most_ms && next.excess <= 0 &&
-        (n_changed < simplest->n_changed ||
-         (n_changed == simplest->n_changed &&
-          (next.n < best->n ||
-           (next.n == best->n && next.total_ms < best->total_ms))))) {
+        is_simpler(simplicity, next.total_ms, simplest->simplicity,
+                   best->total_ms)) {
         snapshot_copy(best, &next);
-        simplest->n_changed = n_changed;
+        simplest->simplicity = simplicity;
     }
     snapshot_release(&next);
 }
@@ -425,7 +424,8 @@ uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
     evaluator_init(&evaluator, space);
     evaluator.assignment.move_limit_bytes = limits->move_limit_bytes;
     snapshot_load(snapshot, &evaluator.assignment);
-    simplest.n_changed = count_changed(&evaluator.assignment);
+    simplest.simplicity = (struct simplicity){
+        count_changed(&evaluator.assignment), evaluator.assignment.n_live};
     do {
         limit_ms = least_ms * (1 + rise);
         simplify_below(&evaluator, &simplest, limit_ms, limits);

@@ -107,8 +107,9 @@ struct search_options {
      * bandwidth is known (search/wire_choice.h) */
     enum wire_choice wire;
     const struct oracle *slower[N_WIRES - 1];
-    struct priced_parts *found; /* full: receives the cheapest assignment found,
-                                   before it was simplified; may be NULL */
+    struct plan *found; /* full: receives the cheapest plan found, before it was
+                           simplified at a rise; it lives in the arena of the
+                           search; may be NULL */
     struct search_overhead *overhead; /* full: receives the overhead; may be
                                          NULL */
 };
@@ -165,7 +166,9 @@ search_fn search_reference;
  *   shardings of that plan. Planners that would begin after the time limit are
  *   left out if a start was found before.
  *
- * A simplified plan (simplest_frac) may cost more than these plans.
+ * If a rise of the total is allowed (simplest_frac), the result is the simplest
+ * one (search/simplicity.h) within it: the simplified plan, or the plan of
+ * another planner. It may cost more than these plans.
  *
  * Also sets bound_ms, the lower bound (struct proven). Fails with the same
  * errors as search_reference, but can also plan tables that may only be cut by

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "core/host.h"
 #include "core/plan_price.h"
+#include "search/simplicity.h"
 #include "search/wire_oracle.h"
 #include "search/wire_rule.h"
 
@@ -38,17 +39,6 @@ struct choosing {
     struct arena *arena;
 };
 
-/* Returns the number of tables whose training the plan changes. */
-static size_t count_changed(const struct plan *plan)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < plan->n_shards; i++)
-        n += (!i || plan->shards[i].table != plan->shards[i - 1].table) &&
-             shard_changes_training(&plan->problem, &plan->shards[i]);
-    return n;
-}
-
 /* Adds a plan to the candidates: prices it at each wire. An interrupt leaves it
  * out. */
 static int add_plan(struct choosing *choosing, const struct plan *plan,
@@ -71,7 +61,7 @@ static int add_plan(struct choosing *choosing, const struct plan *plan,
     }
     candidate.host_ms = plan_host(own).ms;
     candidate.n_kinds = plan_n_kinds(own);
-    candidate.n_changed = count_changed(own);
+    candidate.n_changed = plan_simplicity(own).n_changed;
     candidate.n_shards = own->n_shards;
     wire_add(&choosing->candidates, &candidate);
     return 0;

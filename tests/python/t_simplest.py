@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """plan --simplest-within on every other shipped list (TEST_SIZE=full: on every
-one) and on random lists. The step stays within the allowed share, and there
-are no more pieces than without the option; the test prints how many fewer.
+one) and on random lists. GPU work stays within the allowed share, and a larger
+share never gives a less simple plan; the test prints both measures of each.
 From another plan, migration stays within the limit. Speaks TAP; NEUROSHARD is
 the program.
 """
@@ -33,80 +33,41 @@ SEED = 5
 
 
 def plan(tables, n_gpus, cost, *options):
-    line = ["plan", tables, "--gpus", n_gpus, "--cost", cost, "--effort"]
-    if "--host-ms" not in options:
-        options = [*options, "--host-ms", 0]
-    status, text, said = neuroshard(
-        *map(str, [*line, 3000, "--no-rivals", *options]), "--json"
-    )
+    line = ["plan", tables, "--gpus", n_gpus, "--cost", cost, "--no-rivals"]
+    for name, value in (("--host-ms", 0), ("--effort", 3000)):
+        if name not in options:
+            line += [name, value]
+    status, text, said = neuroshard(*map(str, [*line, *options]), "--json")
     return json.loads(text) if status == 0 else said
 
 
-def n_recut(free, simple):
-    """Number of row-wise tables that are cut into fewer pieces."""
-    of = [{}, {}]
-    for pieces, found in zip(of, (free, simple)):
-        for shard in found["shards"]:
-            pieces.setdefault(shard["table"], []).append(shard["kind"])
-    return sum(
-        1 < len(of[1][table]) < len(kinds) and kinds[0] in ("row", "grid")
-        for table, kinds in of[0].items()
-    )
-
-
 def simplicity(found):
-    """Number of tables whose training changes (all have row-wise Adagrad), and
-    of kinds of cuts, and of pieces."""
-    kinds = {shard["table"]: shard["kind"] for shard in found["shards"]}
-    changed = [k in ("column", "grid", "replicate") for k in kinds.values()]
-    return (sum(changed) > 0, len(set(kinds.values())), len(found["shards"]))
+    """Number of tables whose training changes, and of pieces. Plans with
+    smaller pairs are simpler."""
+    changed = {s["table"] for s in found["shards"] if s["changes_training"]}
+    return (len(changed), len(found["shards"]))
 
 
 def check(name, tables, n_gpus, cost, *options):
-    """Returns the number of pieces for each of PERCENTS, and the number of
-    tables that the last one cuts into fewer rows. The first plan is the
-    cheapest one. Others change the training of no more tables, and of as many
-    only with no more kinds of cuts or no more pieces."""
-    free = plan(tables, n_gpus, cost, "--simplest-within", "0%", *options)
-    n_pieces = [len(free["shards"])]
-    most, wrong = 0, []
-    for percent in PERCENTS[1:]:
+    """Returns the number of pieces for each of PERCENTS. The first plan is the
+    cheapest one. A larger allowance never gives a less simple plan."""
+    levels, most = [], 0
+    for percent in PERCENTS:
         simple = plan(
             *[tables, n_gpus, cost, "--simplest-within", f"{percent}%"],
             *options,
         )
-        n_pieces.append(len(simple["shards"]))
         most = max(
             most,
-            simple["total_ms"] / free["total_ms"] - 1 - percent / 100,
+            simple["total_ms"] / simple["cheapest_ms"] - 1 - percent / 100,
         )
-        if simplicity(simple) > simplicity(free):
-            wrong.append((percent, simplicity(simple), simplicity(free)))
+        levels.append(simplicity(simple))
     ok(
-        most <= 1e-9 and not wrong,
-        f"{name} by {cost}: {n_pieces} pieces",
-        f"{most} {n_pieces} {wrong}",
+        most <= 1e-9 and levels == sorted(levels, reverse=True),
+        f"{name} by {cost}: {levels}",
+        f"{most} {levels}",
     )
-    return n_pieces, n_recut(free, simple)
-
-
-def check_more(tables, n_gpus, *options):
-    """A larger allowance never changes the training of a plan that did not
-    change it, and GPU work stays within the allowance."""
-    found, wrong = [], []
-    for percent in (0, 2, 4, 5, 8, 10, 15, 20):
-        simple = plan(
-            *[tables, n_gpus, *options, "--simplest-within", f"{percent}%"],
-        )
-        found.append((simplicity(simple), simple["total_ms"]))
-        most_ms = simple["cheapest_ms"] * (1 + percent / 100 + 1e-9)
-        if found[-1][1] > most_ms or found[-1][0][0] > found[-2:][0][0][0]:
-            wrong.append(percent)
-    ok(
-        not wrong,
-        f"{tables.stem} on {n_gpus}, {options[1:]}: {found}",
-        f"{wrong} {found}",
-    )
+    return [level[1] for level in levels]
 
 
 def draw(rng, path):
@@ -150,21 +111,18 @@ def check_from(rng, name, cost):
 
 def main():
     rng = random.Random(SEED)
-    fewer = recut = 0
+    fewer = 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for i, path in enumerate(SOME):
             if path.stem == LONGEST and SIZE != "full":
                 continue
-            n_pieces, n_tables = check(
+            n_pieces = check(
                 *[path.stem, path, GPUS.get(path.stem, 16)],
                 COSTS[i % len(COSTS)],
             )
             fewer += n_pieces[-1] < n_pieces[0]
-            recut += n_tables
         ok(fewer >= len(SOME) // 3, f"{fewer} of {len(SOME)} have fewer")
-        if SIZE != "tiny":  # a third of the lists need not have such a table
-            ok(recut > 0, f"{recut} tables are cut into fewer row blocks")
         for i in range(N_DRAWN):
             draw(rng, "drawn.csv")
             n_gpus = rng.choice((2, 3, 4, 8))
@@ -188,8 +146,11 @@ def main():
         simple = plan(dcnv2, 16, COSTS[0], "--simplest-within", "10%")
         n_pieces = len(simple["shards"])
         ok(n_pieces <= 60, f"{dcnv2.stem} within 10 %: {n_pieces} pieces")
-        check_more(dcnv2, 8, COSTS[0], "--pipeline", "none")
-        check_more(dcnv2, 8, COSTS[0], "--gpus-per-host", 4)
+        check("dcnv2", dcnv2, 8, COSTS[0], "--pipeline", "none")
+        check("dcnv2 on two hosts", dcnv2, 8, COSTS[0], "--gpus-per-host", 4)
+        # One way to cut rows less would change the training of more tables.
+        small = ROOT / "data/tables/nvidia_synthetic_small_v3.csv"
+        check(small.stem, small, 16, "torchrec", "--effort", 100000)
         both = [
             plan(
                 *["drawn.csv", 4, "model:h100.nsm", "--simplest-within", "5%"],
