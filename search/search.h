@@ -107,6 +107,9 @@ struct search_options {
      * bandwidth is known (search/wire_choice.h) */
     enum wire_choice wire;
     const struct oracle *slower[N_WIRES - 1];
+    /* advised: the cost model at the shares wires_between of the assumed
+     * bandwidth; only for WIRE_ROBUST */
+    const struct oracle *between[N_WIRES_BETWEEN];
     struct plan *found; /* full: receives the cheapest plan found, before it was
                            simplified at a rise; it lives in the arena of the
                            search; may be NULL */

@@ -6,6 +6,7 @@
 #include "core/host.h"
 #include "core/plan_price.h"
 #include "search/simplicity.h"
+#include "search/tuning.h"
 #include "search/wire_oracle.h"
 #include "search/wire_rule.h"
 
@@ -15,6 +16,9 @@
  * recommended plan tried. */
 static const double effort_frac[] = {
     [WIRE_LIMITED] = WIRE_EFFORT_FRAC, [WIRE_ROBUST] = WIRE_ROBUST_FRAC};
+/* Number of searches of each choice. */
+#define N_SEARCHES_LIMITED N_WIRES
+#define N_SEARCHES_ROBUST (N_WIRES_BETWEEN + 2 * N_WIRES + 1)
 /* Least number of changes that a search for a wire may try. */
 #define LEAST_EFFORT 5000
 /* Rise of the total that may make a plan simpler, as a share. It covers
@@ -67,6 +71,33 @@ static int add_plan(struct choosing *choosing, const struct plan *plan,
     return 0;
 }
 
+/* Fills list[] with the known plans from which a search starts: all of them, or
+ * if there are too many, the best one at each wire, the one with the least
+ * worst regret, and the latest others. Returns their number. */
+static unsigned list_starts(const struct choosing *choosing,
+                            struct plan list[STARTS_KEPT])
+{
+    const struct wire_candidates *all = &choosing->candidates;
+    bool is_start[MOST_WIRE_CANDIDATES] = {false};
+    unsigned n_left = STARTS_KEPT, n = 0;
+
+    is_start[wire_pick(all, WIRE_ROBUST)] = true;
+    for (unsigned k = 0; k < N_WIRES; k++)
+        is_start[wire_best_at(all, k)] = true;
+    for (unsigned i = 0; i < all->n; i++)
+        n_left -= is_start[i];
+    for (unsigned i = all->n; i-- && n_left;)
+        if (!is_start[i]) {
+            is_start[i] = true;
+            n_left--;
+        }
+    for (unsigned i = 0; i < all->n; i++)
+        if (is_start[i])
+            list[n++] = choosing->plans[i];
+    return n;
+}
+_Static_assert(STARTS_KEPT > N_WIRES, "a start for each wire, and one more");
+
 /* A search: its cost model, and whether it starts from the known plans or finds
  * starting points of its own. */
 struct wire_search {
@@ -83,14 +114,14 @@ static int run(struct choosing *choosing, const struct problem *problem,
                struct err *err)
 {
     struct search_options options = choosing->options;
-    struct plan plan = {.problem = *problem};
+    struct plan plan = {.problem = *problem}, starts[STARTS_KEPT];
     double left_ms = choosing->end_ms - clock_ms();
 
     if (interrupt_requested() || left_ms <= 0)
         return 0;
     if (search->is_given) {
-        options.given = choosing->plans;
-        options.n_given = choosing->candidates.n;
+        options.given = starts;
+        options.n_given = list_starts(choosing, starts);
     }
     options.simplest_frac = search->is_simplified ? NO_RISE : 0;
     options.time_limit_ms =
@@ -117,35 +148,71 @@ static bool uses_wire(const struct wire_candidates *candidates)
     return prices[N_WIRES - 1].total_ms > prices[0].total_ms;
 }
 
-/* Runs the searches for other plans. The searches at slower wires come first,
- * because regrets are relative to their plans. */
-static int find_others(struct choosing *choosing, const struct plan *plan,
-                       const struct problem *problem, struct err *err)
+/* Searches for the least worst regret. */
+static int run_worst(struct choosing *choosing, const struct problem *problem,
+                     double most_ms, bool is_given, unsigned n_left,
+                     struct err *err)
 {
-    const struct wire_candidates *candidates = &choosing->candidates;
-    const bool is_robust = choosing->options.wire == WIRE_ROBUST;
-    unsigned n_left = N_WIRES + is_robust;
     struct wire_oracle worst;
+
+    wire_oracle_init(&worst, choosing->oracles, choosing->candidates.best_ms,
+                     most_ms);
+    return run(choosing, problem,
+               &(struct wire_search){.oracle = &worst.base,
+                                     .is_given = is_given,
+                                     .is_simplified = true},
+               n_left, err);
+}
+
+/* Runs the searches of WIRE_LIMITED. The searches at slower wires come first,
+ * because regrets are relative to their plans. */
+static int find_limited(struct choosing *choosing, const struct plan *plan,
+                        const struct problem *problem, struct err *err)
+{
+    unsigned n_left = N_SEARCHES_LIMITED;
 
     for (unsigned k = N_WIRES - 1; k; k--)
         if (run(choosing, problem,
-                &(struct wire_search){choosing->oracles[k], !is_robust,
-                                      is_robust},
+                &(struct wire_search){.oracle = choosing->oracles[k],
+                                      .is_given = true},
                 n_left--, err))
             return -1;
-    wire_oracle_init(&worst, choosing->oracles, candidates->best_ms,
-                     is_robust ? INFINITY : wire_limit_ms(candidates));
-    if (!is_robust)
-        return run(choosing, &plan->problem,
-                   &(struct wire_search){&worst.base, true, true}, 1, err);
-    return run(choosing, problem,
-               &(struct wire_search){&worst.base, false, true}, n_left--,
-               err) ||
-                   run(choosing, problem,
-                       &(struct wire_search){&worst.base, true, true}, n_left,
-                       err)
-               ? -1
-               : 0;
+    return run_worst(choosing, &plan->problem,
+                     wire_limit_ms(&choosing->candidates), true, n_left, err);
+}
+
+/* Runs the searches of WIRE_ROBUST. The first ones have starting points of
+ * their own. At each wire and for the least worst regret, a further search
+ * starts from their plans, because the plan that one search finds may be the
+ * best one for another. */
+static int find_robust(struct choosing *choosing, const struct problem *problem,
+                       struct err *err)
+{
+    const struct oracle *const *between = choosing->options.between;
+    unsigned n_left = N_SEARCHES_ROBUST;
+
+    for (unsigned i = 0; i < N_WIRES_BETWEEN; i++)
+        if (run(choosing, problem,
+                &(struct wire_search){.oracle = between[i],
+                                      .is_simplified = true},
+                n_left--, err))
+            return -1;
+    for (unsigned k = N_WIRES - 1; k; k--)
+        if (run(choosing, problem,
+                &(struct wire_search){.oracle = choosing->oracles[k],
+                                      .is_simplified = true},
+                n_left--, err))
+            return -1;
+    if (run_worst(choosing, problem, INFINITY, false, n_left--, err))
+        return -1;
+    for (unsigned k = N_WIRES; k--;)
+        if (run(choosing, problem,
+                &(struct wire_search){.oracle = choosing->oracles[k],
+                                      .is_given = true,
+                                      .is_simplified = true},
+                n_left--, err))
+            return -1;
+    return run_worst(choosing, problem, INFINITY, true, n_left, err);
 }
 
 /* Fills *out for the chosen candidate. */
@@ -192,7 +259,8 @@ static bool may_search(struct plan *plan, const struct search_options *options,
     static const struct search_overhead none = {0};
     const struct search_overhead *overhead =
         options->overhead ? options->overhead : &none;
-    const unsigned n = N_WIRES + (options->wire == WIRE_ROBUST);
+    const unsigned n =
+        options->wire == WIRE_ROBUST ? N_SEARCHES_ROBUST : N_SEARCHES_LIMITED;
 
     if (interrupt_requested() ||
         effort_of(options->wire, plan->n_evaluations) < plan->problem.n_tables)
@@ -230,7 +298,9 @@ int wire_choose(struct plan *plan, const struct problem *problem,
         return -1;
     if (!candidates->n || !uses_wire(candidates))
         return 0;
-    if (find_others(&choosing, plan, problem, err))
+    if (options->wire == WIRE_ROBUST
+            ? find_robust(&choosing, problem, err)
+            : find_limited(&choosing, plan, problem, err))
         return -1;
     plan->n_evaluations = choosing.n_evaluations;
     if (candidates->n < N_WIRES)

@@ -26,11 +26,18 @@
  * the recommended plan: the best plan at each slower wire, which is also what
  * regrets are relative to, and the least worst regret (search/wire_oracle.h).
  * Each search sees the neighbours of its start first, and also starts from the
- * plans of the searches before it. WIRE_ROBUST finds starting points anew for
- * each of the three, and searches for the least worst regret once more from all
- * of their plans. Each search tries at most the share WIRE_EFFORT_FRAC, or with
- * WIRE_ROBUST the share WIRE_ROBUST_FRAC, of the changes that the search for
- * the recommended plan tried.
+ * plans of the searches before it.
+ *
+ * WIRE_ROBUST finds starting points anew for each of the three, and at the
+ * bandwidths wires_between. Then it searches at each wire, and once more for
+ * the least worst regret, from the best of all of these plans: of HugeCTR's 200
+ * tables on 32 GPUs only the starting points at 0.4 of the bandwidth lead to
+ * the plan that is the best one at all three wires.
+ *
+ * Each search tries at most the share WIRE_EFFORT_FRAC, or with WIRE_ROBUST the
+ * share WIRE_ROBUST_FRAC, of the changes that the search for the recommended
+ * plan tried. With a tenth between the wires the worst regret on NVIDIA's small
+ * list was 0.3 % instead of 0.
  */
 #define WIRE_EFFORT_FRAC 0.02
 #define WIRE_ROBUST_FRAC 0.5

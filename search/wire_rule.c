@@ -20,6 +20,16 @@ void wire_add(struct wire_candidates *all, const struct wire_candidate *one)
         all->best_ms[k] = fmin(all->best_ms[k], one->prices[k].total_ms);
 }
 
+unsigned wire_best_at(const struct wire_candidates *all, unsigned wire)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < all->n; i++)
+        if (total_at(all, i, wire) < total_at(all, best, wire))
+            best = i;
+    return best;
+}
+
 double wire_regret_at(const struct wire_candidates *all, unsigned candidate,
                       unsigned wire)
 {

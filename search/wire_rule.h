@@ -25,7 +25,7 @@ struct wire_candidate {
 };
 
 /* The recommended plan at the assumed bandwidth, list[0], and others. */
-#define MOST_WIRE_CANDIDATES 8
+#define MOST_WIRE_CANDIDATES 16
 struct wire_candidates {
     struct wire_candidate list[MOST_WIRE_CANDIDATES]; /* [n], n >= 1 */
     unsigned n;
@@ -35,6 +35,8 @@ struct wire_candidates {
 
 /* Adds a candidate to the list, and lowers best_ms. */
 void wire_add(struct wire_candidates *all, const struct wire_candidate *one);
+/* Returns the index of the first candidate with the least total at a wire. */
+unsigned wire_best_at(const struct wire_candidates *all, unsigned wire);
 /* Returns the regret of a candidate at a wire. */
 double wire_regret_at(const struct wire_candidates *all, unsigned candidate,
                       unsigned wire);

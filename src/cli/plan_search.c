@@ -15,6 +15,26 @@
  * simplifications that cost nothing are accepted. */
 #define NOTHING 1e-12
 
+/* Opens the cost model at a share of the assumed bandwidth of the wire. */
+static int open_at(const struct oracle **out, double share,
+                   const struct oracle *oracle, struct arena *arena,
+                   struct err *err)
+{
+    const struct wire *wire = &oracle->cost.wire;
+    struct problem *slower = ARENA_NEW(arena, struct problem, 1);
+    struct oracle *opened;
+
+    *slower = *oracle->problem;
+    if (wire->inter_gbps > 0)
+        slower->cluster.inter_gbps = share * wire->inter_gbps;
+    else
+        slower->cluster.intra_gbps = share * wire->intra_gbps;
+    if (oracle_open(&opened, oracle->cost.name, slower, arena, err))
+        return -1;
+    *out = opened;
+    return 0;
+}
+
 /* Opens the cost model at the slower wires, if the bandwidth of the wire is an
  * assumption and --wire makes use of them. */
 static int open_slower(struct search_options *options,
@@ -28,19 +48,15 @@ static int open_slower(struct search_options *options,
     if (options->wire == WIRE_NOMINAL || !oracle->ops->exchanges ||
         !(is_inter ? wire->assumes_inter : wire->assumes_intra))
         return 0;
-    for (unsigned k = 1; k < N_WIRES; k++) {
-        struct problem *slower = ARENA_NEW(cli->arena, struct problem, 1);
-        struct oracle *opened;
-
-        *slower = *oracle->problem;
-        if (is_inter)
-            slower->cluster.inter_gbps = wire_shares[k] * wire->inter_gbps;
-        else
-            slower->cluster.intra_gbps = wire_shares[k] * wire->intra_gbps;
-        if (oracle_open(&opened, oracle->cost.name, slower, cli->arena, err))
+    for (unsigned k = 1; k < N_WIRES; k++)
+        if (open_at(&options->slower[k - 1], wire_shares[k], oracle, cli->arena,
+                    err))
             return -1;
-        options->slower[k - 1] = opened;
-    }
+    for (unsigned i = 0; i < N_WIRES_BETWEEN && options->wire == WIRE_ROBUST;
+         i++)
+        if (open_at(&options->between[i], wires_between[i], oracle, cli->arena,
+                    err))
+            return -1;
     return 0;
 }
 

@@ -11,6 +11,9 @@ const char *const cost_basis_names[] = {"analytic", "modelled", "measured",
 const char *const host_basis_names[] = {"none", "assumed", "measured", NULL};
 
 const double wire_shares[N_WIRES] = {1, 1.0 / 2, 1.0 / 4};
+const double wires_between[N_WIRES_BETWEEN] = {0.857244, 0.734867, 0.629961,
+                                               0.540030, 0.462937, 0.396850,
+                                               0.340198, 0.291632};
 
 #define OUTSIDE(member) MEMBER_OF(struct cost_outside, member)
 const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS] = {

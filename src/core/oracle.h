@@ -104,6 +104,10 @@ json_t *cost_outside_to_json(const struct cost_source *cost);
  * of the assumed one. The first share is 1. */
 #define N_WIRES 3
 extern const double wire_shares[N_WIRES];
+/* Shares in between, in equal ratios: 4^(-1/9), 4^(-2/9) ... 4^(-8/9). Plans
+ * for them are starting points of a choice for all bandwidths. */
+#define N_WIRES_BETWEEN 8
+extern const double wires_between[N_WIRES_BETWEEN];
 
 /* Largest number of terms of an oracle: the terms of a step, with the exchanges
  * once for each wire. */
