@@ -446,10 +446,33 @@ static void test_ids(void)
        "so does a CPU");
 }
 
+/* Rates of fp32 for which other sources give other figures: the data sheet's
+ * rate is that of all cores of the product at its clock. The full chip of the
+ * L4 has 60 SMs (31.3), and NVIDIA's brief of 2024 gives 80 and 90 for the two
+ * Blackwells. */
+static void test_fp32(void)
+{
+    static const struct {
+        const char *name;
+        double tflops;
+    } cases[] = {{"b200", 75}, {"gb200", 80}, {"l4", 30.3}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct gpu_spec *spec = get(cases[i].name);
+
+        if (!ok(spec != NULL, "%s", cases[i].name))
+            continue;
+        is_near(spec->tflops[DENSE_TYPE_FP32], cases[i].tflops, 0, "fp32");
+        is_near(spec->n_sms * 128 * 2 * spec->clock_ghz / 1000, cases[i].tflops,
+                0.05 * cases[i].tflops, "128 cores an SM at its clock");
+    }
+}
+
 int main(void)
 {
     test_first();
     test_all();
+    test_fp32();
     test_names();
     test_unique();
     test_devices();
