@@ -663,32 +663,46 @@ def worked_s(pid):
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
+def interrupted(line, least_s):
+    """Interrupts a command after this CPU time. Returns its exit status and
+    its document."""
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as program:
+        while program.poll() is None and worked_s(program.pid) < least_s:
+            time.sleep(0.05)
+        program.send_signal(signal.SIGINT)
+        document = parse(program.communicate()[0])
+    return program.returncode, document
+
+
 def check_interrupts():
     """An interrupt leaves one document that reports it: a report with the
-    error, or a plan whose `stopped` says so."""
+    error, or a plan whose `stopped` says so. Before the search there is only
+    the error."""
     line = [os.environ["NEUROSHARD"], "plan", DLRM, "--json", "--gpus"]
     for name, options in (
         ("plan range", ["2..64"]),
         ("plan", ["8", "--effort", "1000000000"]),
     ):
-        with subprocess.Popen(
-            [*line, *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        ) as program:
-            while program.poll() is None and worked_s(program.pid) < 0.3:
-                time.sleep(0.05)
-            program.send_signal(signal.SIGINT)
-            document = parse(program.communicate()[0])
+        least_s = 0.3
+        status, document = interrupted([*line, *options], least_s)
+        while list(document) == ["error"] and least_s < 10:
+            ok(
+                status == 130 and document["error"]["kind"] == "interrupted",
+                f"interrupted before the search: {name}",
+                f"{status} {document}",
+            )
+            least_s *= 2
+            status, document = interrupted([*line, *options], least_s)
         why = reasons(name, document)
         kind = document.get("error", {}).get("kind")
         ok(
-            program.returncode == 130
+            status == 130
             and not why
             and "interrupt" in (document.get("stopped") or kind),
             f"interrupted: {name}",
-            f"{program.returncode} {why}",
+            f"{status} {why}",
         )
 
 
