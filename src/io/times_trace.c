@@ -305,8 +305,8 @@ static int compare_begins(const void *a, const void *b)
     return (left->end < right->end) - (left->end > right->end);
 }
 
-/* Gives each kernel the phase of the operator that launched it, if that comes
- * before the phase of its own name. */
+/* A kernel has two phases: one by its own name, and one by the operator that
+ * launched it. Keeps the one that is earlier in the list of phases. */
 static void find_launchers(struct trace_reader *reader, struct arena *arena)
 {
     struct trace_event *ops =

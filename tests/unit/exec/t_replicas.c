@@ -50,6 +50,21 @@ static uint64_t n_wrong(const struct placement *placement)
     return n;
 }
 
+/* Opens the placement and the exchanges of the fixture's plan. */
+static void open_exchanges(struct fixture *fixture, struct placement *placement,
+                           struct exchange_set *set)
+{
+    struct err err = {0};
+
+    plan_derive_kinds(&fixture->plan);
+    if (placement_init(placement, &fixture->plan, fixture->comm, 1, 3,
+                       &fixture->arena, &err) ||
+        placement_cut_turns(placement, 4ull << 30, &err) ||
+        placement_open(placement, &err) ||
+        exchange_open(set, placement, &fixture->arena, &err))
+        fixture_bail(&err);
+}
+
 /* Sums the gradients of some replicated tables. The last table has n_rows
  * rows. */
 static void test_sum(uint64_t n_rows, unsigned want_exchanges, const char *what)
@@ -70,13 +85,7 @@ static void test_sum(uint64_t n_rows, unsigned want_exchanges, const char *what)
     add_replicas(&fixture);
     add_table(&fixture, "last", n_rows, 64, 2);
     add_replicas(&fixture);
-    plan_derive_kinds(&fixture.plan);
-    if (placement_init(&placement, &fixture.plan, fixture.comm, 1, 3,
-                       &fixture.arena, &err) ||
-        placement_cut_turns(&placement, 4ull << 30, &err) ||
-        placement_open(&placement, &err) ||
-        exchange_open(&set, &placement, &fixture.arena, &err))
-        fixture_bail(&err);
+    open_exchanges(&fixture, &placement, &set);
     for (size_t i = 0; i < placement.n_pieces; i++) {
         const struct piece *piece = &placement.pieces[i];
 
@@ -106,13 +115,7 @@ static void test_none(void)
     fixture_init(&fixture, 2, 30);
     add_table(&fixture, "whole", 50, 8, 3);
     add_whole(&fixture, 1);
-    plan_derive_kinds(&fixture.plan);
-    if (placement_init(&placement, &fixture.plan, fixture.comm, 1, 3,
-                       &fixture.arena, &err) ||
-        placement_cut_turns(&placement, 4ull << 30, &err) ||
-        placement_open(&placement, &err) ||
-        exchange_open(&set, &placement, &fixture.arena, &err))
-        fixture_bail(&err);
+    open_exchanges(&fixture, &placement, &set);
     n_exchanges = 0;
     real_start = fixture.comm->start;
     fixture.comm->start = count_start;
