@@ -5,8 +5,10 @@ torchrec_jobs.py).
 Options of all: --small does a little of everything. --keep DIR keeps all
 files in DIR, and makes or measures no file again that is there.
 """
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,20 @@ def run(*command, env=None):
 
 def neuroshard(*arguments):
     return run(NEUROSHARD, *arguments)
+
+
+@contextlib.contextmanager
+def beside(*command):
+    """Runs a command again and again until the block ends."""
+    loop = 'while "$@"; do :; done'
+    with subprocess.Popen(["sh", "-c", loop, "sh", *map(str, command)],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL,
+                          start_new_session=True) as other:
+        try:
+            yield
+        finally:
+            os.killpg(other.pid, signal.SIGTERM)
 
 
 def gbps(mbit):
