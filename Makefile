@@ -147,7 +147,7 @@ linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) \
 # OpenBLAS is loaded when it multiplies matrices first, or linked into the
 # program if STATIC=1.
 OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
-LIBS_base      = $(call linked,-ljansson -lxxhash) -lm -lpthread
+LIBS_base      = $(call linked,-ljansson -lxxhash -lz) -lm -lpthread
 LIBS_io        = $(call linked,-lsqlite3)
 # The CUDA runtime is linked statically, so the program starts on machines
 # without a driver.
@@ -890,7 +890,7 @@ make [TARGET] [SWITCH=VALUE]...
   CUDA=0|1         with the bodies for NVIDIA GPUs (default: nvcc is there)
   CUDA=emulated    with those bodies run by the CPU, for tests
   MPI=0|1          several processes for one plan (default: mpicc is there)
-  STATIC=1         OpenBLAS, SQLite, jansson and xxhash inside the program
+  STATIC=1         OpenBLAS, SQLite, jansson, xxHash and zlib in the program
   O=DIR            build there, not in build/CONFIG
   T=60             seconds for each target of make fuzz
   V=1              show the commands

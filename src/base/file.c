@@ -2,6 +2,7 @@
 #include "base/file.h"
 
 #include "base/file_claims.h"
+#include "base/gzip.h"
 #include "base/interrupt.h"
 #include "base/path.h"
 
@@ -41,6 +42,21 @@ static int read_all(struct buf *buf, int fd)
     return n < 0 ? errno : 0;
 }
 
+/* Replaces gzip data by their content. Returns NULL, or the reason why it
+ * cannot. */
+static const char *unpack(struct buf *buf)
+{
+    struct buf content = {0};
+    const char *reason;
+
+    if (!gzip_is(buf->data, buf->len))
+        return NULL;
+    reason = gzip_unpack(&content, buf->data, buf->len, FILE_MAX_BYTES);
+    buf_release(buf);
+    *buf = content;
+    return reason;
+}
+
 const char *file_source(const char *path)
 {
     return strcmp(path, "-") ? path : "standard input";
@@ -52,6 +68,7 @@ int file_read(const char **text, size_t *len, const char *path,
     const bool is_stdin = !strcmp(path, "-");
     const char *name =
         is_stdin ? file_source(path) : arena_printf(arena, "'%s'", path);
+    const char *damage = NULL;
     struct buf buf = {0};
     int fd, reason;
 
@@ -67,11 +84,15 @@ int file_read(const char **text, size_t *len, const char *path,
     interrupt_hold(); /* so the error of an interrupt names the file */
     reason = read_all(&buf, fd);
     interrupt_release(!reason);
+    if (!reason)
+        damage = unpack(&buf);
     *text = arena_strndup(arena, buf.data, buf.len);
     *len = buf.len;
     buf_release(&buf);
     if (fd != STDIN_FILENO)
         close(fd);
+    if (damage)
+        return err_set(err, ERR_IO, "cannot read %s: %s", name, damage);
     if (!reason)
         return 0;
     if (reason == EINTR)

@@ -25,8 +25,9 @@
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
 /* Reads path ("-" is standard input) into the arena and appends a NUL that len
- * does not count. ERR_IO names the path and the reason. A directory is an
- * error, and so is a file of more than FILE_MAX_BYTES. */
+ * does not count. A gzip file is unpacked. ERR_IO names the path and the
+ * reason. A directory is an error, and so is a file or a content of more than
+ * FILE_MAX_BYTES. */
 int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err) MUST_CHECK;
 

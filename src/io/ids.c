@@ -236,13 +236,9 @@ static int read_files(struct id_tables *tables, char *const *paths,
 {
     struct ids_listing listing = {.arena = tables->arena,
                                   .list = &tables->list,
-                                  .columns_are = tables->columns_are,
-                                  .crc = &tables->crc};
+                                  .columns_are = tables->columns_are};
     size_t first = 0;
-    int rc;
-
-    crc_init(&tables->crc);
-    rc = ids_list_files(&listing, paths, n_paths, err);
+    int rc = ids_list_files(&listing, paths, n_paths, err);
 
     tables->left_out = listing.left_out;
     tables->progress.total = listing.n_ids;

@@ -49,7 +49,6 @@ struct id_tables {
     /* names of the skipped arrays that hold no ids, such as "'y', 'X_int'"; or
      * NULL */
     const char *left_out;
-    struct crc crc;
 };
 
 /* Measures the tables whose ids are in the files, one table after the other. If

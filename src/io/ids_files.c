@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* This file reads arrays of numbers from files, and lists the arrays that the
  * files of a command line contain. */
@@ -22,9 +23,10 @@
 static int add_to_sum(struct id_array *array, const void *data, size_t len,
                       struct err *err)
 {
-    if (!array->crc)
+    if (!array->has_crc)
         return 0;
-    array->crc_sum = crc_add(array->crc, array->crc_sum, data, len);
+    array->crc_sum =
+        (uint32_t)crc32_z(array->crc_sum, (const Bytef *)data, len);
     array->n_left -= len;
     if (array->n_left || array->crc_sum == array->crc_said)
         return 0;
@@ -41,7 +43,7 @@ static int sum_header(struct id_array *array, struct err *err)
     const uint64_t n = array->npy.begin - array->begin;
     const off_t pos = (off_t)array->begin;
 
-    if (!array->crc)
+    if (!array->has_crc)
         return 0;
     if (n > sizeof(head) || pread(array->fd, head, n, pos) != (ssize_t)n)
         return err_input(err, "%s: the header is truncated", array->source);
@@ -328,7 +330,7 @@ static int list_array(struct ids_listing *listing,
                          array.source, bytes, array.npy.end);
     array.npy.begin += member->begin;
     if (member->header) {
-        array.crc = listing->crc;
+        array.has_crc = true;
         array.begin = member->begin;
         array.crc_said = member->crc;
     }

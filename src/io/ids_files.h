@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_IO_IDS_FILES_H
 #define NEUROSHARD_IO_IDS_FILES_H
 
-#include "base/crc.h"
 #include "core/table.h"
 #include "io/npy.h"
 
@@ -15,9 +14,8 @@
 struct id_array {
     const char *path, *source; /* `source` is "file" or "file: member" */
     struct npy npy;            /* `begin` and `end` are file offsets */
-    int fd; /* file descriptor while the file is open, else -1 */
-    /* tables for the CRC-32 if the array is in an archive, else NULL */
-    const struct crc *crc;
+    int fd;         /* file descriptor while the file is open, else -1 */
+    bool has_crc;   /* the array is in an archive, which records its CRC-32 */
     uint64_t begin; /* file offset of the archive's member */
     /* CRC-32 that the archive records, and CRC-32 of the bytes read so far */
     uint32_t crc_said, crc_sum;
@@ -56,7 +54,6 @@ struct ids_listing {
     struct arena *arena;
     const struct table_list *list; /* permitted tables */
     enum columns_are columns_are;
-    const struct crc *crc;
     /* names of the skipped arrays, such as "'y', 'X_int'"; or NULL */
     const char *left_out;
     struct npz_member *members; /* owned; members of the current archive */
