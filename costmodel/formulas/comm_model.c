@@ -237,10 +237,8 @@ static double update_ms(const double lanes[COMM_LANES])
     return lanes[COMM_LANE_GRAD] > 0 ? lanes[COMM_LANE_UPDATE] : 0;
 }
 
-/* Returns the forward part of a device's compute, without the update of
- * replicas. */
-static double forward_ms(const struct comm_oracle *oracle, const double *sums,
-                         double compute_ms)
+double comm_forward_ms(const struct comm_oracle *oracle, const double *sums,
+                       double compute_ms)
 {
     const double *lanes = sums + oracle->comm_at;
     const double forward =
@@ -266,9 +264,8 @@ static const double *busy_lanes(const struct comm_oracle *oracle,
     return oracle->busy_at ? sums + oracle->busy_at : none;
 }
 
-/* Returns the part of a device's compute that is work on other tables. */
-static double busy_compute_ms(const struct comm_oracle *oracle,
-                              const double *sums)
+double comm_busy_compute_ms(const struct comm_oracle *oracle,
+                            const double *sums)
 {
     const double *busy = busy_lanes(oracle, sums);
 
@@ -278,7 +275,7 @@ static double busy_compute_ms(const struct comm_oracle *oracle,
 
 /* Fills the phases in which a device does not wait for other devices: work on
  * ids in its own memory, and compute. compute_ms and forward_ms do not include
- * work on other tables. */
+ * the busy lanes. */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
                        double compute_ms, double forward_ms,
                        double phases_ms[N_PHASES])
@@ -294,11 +291,12 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
         id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]) +
         oracle->find_ms;
     phases_ms[PHASE_CACHE] = fills_cache ? busy[LANE_BUSY_CACHE] : 0;
-    phases_ms[PHASE_FORWARD] = forward_ms + busy[LANE_BUSY_FORWARD] +
+    phases_ms[PHASE_FORWARD] = max_of(forward_ms + busy[LANE_BUSY_FORWARD], 0) +
                                (fills_cache ? 0 : busy[LANE_BUSY_CACHE]);
     phases_ms[PHASE_BACKWARD] =
-        max_of(max_of(compute_ms - update, 0) - forward_ms, 0) +
-        busy[LANE_BUSY_BACKWARD];
+        max_of(max_of(max_of(compute_ms - update, 0) - forward_ms, 0) +
+                   busy[LANE_BUSY_BACKWARD],
+               0);
     phases_ms[PHASE_UPDATE] = update;
 }
 
@@ -340,11 +338,11 @@ static void phases(const struct oracle *base, const double *sums,
     exchange_phases(oracle, sums, phases_ms[0]);
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
         const double *own = sums + r * (size_t)base->width;
-        const double own_ms = compute_ms[r] - busy_compute_ms(oracle, own);
+        const double own_ms = compute_ms[r] - comm_busy_compute_ms(oracle, own);
 
         if (r)
             memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
-        own_phases(oracle, own, own_ms, forward_ms(oracle, own, own_ms),
+        own_phases(oracle, own, own_ms, comm_forward_ms(oracle, own, own_ms),
                    phases_ms[r]);
     }
 }
@@ -420,9 +418,10 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         if (oracle->device_ms)
             compute_ms[i] = oracle->device_ms(oracle, own, &forward);
         else
-            forward = forward_ms(oracle, own, compute_ms[i]);
+            forward = comm_forward_ms(oracle, own, compute_ms[i]);
         own_phases(oracle, own, compute_ms[i], forward, phases_ms);
-        compute_ms[i] += busy_compute_ms(oracle, own);
+        compute_ms[i] =
+            max_of(compute_ms[i] + comm_busy_compute_ms(oracle, own), 0);
         sent_phases(oracle, own, phases_ms);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
@@ -526,56 +525,4 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.cost.exchange_error = oracle->comm.error;
     oracle->base.cost.host = oracle->comm.host;
     oracle->base.cost.wire = wire_of(&oracle->comm, cluster);
-}
-
-static void busy_embed(const struct oracle *base, const struct shard *shards,
-                       size_t n, double *out)
-{
-    const struct comm_oracle *oracle = (const void *)base;
-
-    oracle->unbusy.embed(base, shards, n, out);
-    for (size_t i = 0; i < n; i++)
-        memset(out + i * base->width + oracle->busy_at, 0,
-               N_BUSY_LANES * sizeof(*out));
-}
-
-static void busy_compute(const struct oracle *base, const double *sums,
-                         size_t n, double *compute_ms)
-{
-    const struct comm_oracle *oracle = (const void *)base;
-
-    oracle->unbusy.compute(base, sums, n, compute_ms);
-    for (size_t i = 0; i < n; i++)
-        compute_ms[i] += busy_compute_ms(oracle, sums + i * base->width);
-}
-
-void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena)
-{
-    const struct cluster *cluster = &oracle->base.problem->cluster;
-    const uint32_t n = cluster->n_devices;
-    double most_ms[N_BUSY_PHASES] = {0}, *lanes;
-
-    if (!cluster->busy_ms)
-        return;
-    for (uint32_t r = 0; r < n; r++)
-        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
-            most_ms[p] = max_of(most_ms[p], cluster->busy_ms[r][p]);
-    oracle->step.gradient_more_ms =
-        most_ms[BUSY_GRADIENT] - most_ms[BUSY_OUTPUT];
-    oracle->busy_at = oracle->base.width;
-    oracle->base.width += N_BUSY_LANES;
-    oracle->ops.embed = busy_embed;
-    oracle->ops.compute = busy_compute;
-    lanes = ARENA_NEW(arena, double, (size_t)n * oracle->base.width);
-    oracle->base.busy_sums = lanes;
-    lanes += oracle->busy_at;
-    for (uint32_t r = 0; r < n; r++, lanes += oracle->base.width) {
-        const double *busy_ms = cluster->busy_ms[r];
-
-        lanes[LANE_BUSY_INPUT] = most_ms[BUSY_INPUT];
-        lanes[LANE_BUSY_CACHE] = busy_ms[BUSY_CACHE];
-        lanes[LANE_BUSY_FORWARD] = busy_ms[BUSY_FORWARD];
-        lanes[LANE_BUSY_OUTPUT] = most_ms[BUSY_OUTPUT];
-        lanes[LANE_BUSY_BACKWARD] = busy_ms[BUSY_BACKWARD];
-    }
 }

@@ -154,7 +154,7 @@ struct comm_oracle {
     double (*device_ms)(const struct comm_oracle *oracle, const double *sums,
                         double *forward_ms);
     /* index of the first comm lane of a vector, and of the first busy lane, or
-     * 0 if no device is busy with other tables */
+     * 0 if there are no busy lanes */
     uint32_t comm_at, busy_at;
     struct oracle_ops unbusy; /* functions that know no busy lanes */
     uint32_t per_group;       /* devices of a host, or of an NVLink domain */
@@ -171,18 +171,21 @@ struct comm_oracle {
  * The oracle gets the functions in `ops`, the functions for communication, and
  * the function for the step of the problem's job. */
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
-/* Adds the time that devices spend on tables that the plan does not place
- * (busy_ms of the cluster) to a complete oracle. It appends N_BUSY_LANES lanes
- * to the vectors, so ops->embed and ops->compute must take vectors that are
- * base.width apart. Without such tables nothing changes. */
-void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena);
+/* Return parts of a device's compute: its forward, without the update of
+ * replicas, and all work that only the busy lanes hold. compute_ms is the
+ * compute without the busy lanes. */
+double comm_forward_ms(const struct comm_oracle *oracle, const double *sums,
+                       double compute_ms);
+double comm_busy_compute_ms(const struct comm_oracle *oracle,
+                            const double *sums);
 /* Returns the time of a ring all-reduce of a gradient of `bytes` among all
  * devices. */
 double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes);
 
-/* Lanes in ms that only busy_sums of the oracle fills: the time of a device for
- * tables that the plan does not place. An exchange ends on all ranks together,
- * so all devices have the largest time of the exchange. */
+/* Lanes in ms (costmodel/formulas/comm_busy.h): the time of a device for tables
+ * that the plan does not place, and the time by which measured lookups exceed
+ * the prediction. An exchange ends on all ranks together, so all devices have
+ * the largest time of the exchange. */
 enum busy_lane {
     LANE_BUSY_INPUT,
     LANE_BUSY_CACHE,

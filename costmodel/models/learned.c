@@ -26,6 +26,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "costmodel/formulas/comm_busy.h"
 #include "costmodel/formulas/comm_curves.h"
 #include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/fast_mlp.h"

@@ -2,6 +2,7 @@
 #include "costmodel/models/roofline_oracle.h"
 
 #include "base/hash.h"
+#include "costmodel/formulas/comm_busy.h"
 #include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/roofline.h"
 #include "costmodel/modelfile/gpu_file.h"

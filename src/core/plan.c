@@ -339,6 +339,9 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
         hash = mix_double(table->dedup, hash);
     if (table->row_overhead_bytes > 0)
         hash = mix_double(table->row_overhead_bytes, hash);
+    if (table->forward_factor != 1 || table->backward_factor != 1)
+        hash = mix_double(table->backward_factor,
+                          mix_double(table->forward_factor, hash));
     if (table->min_width)
         hash = mix_u64((uint64_t)table->min_width << 32, hash);
     if (table->rows_over != ROWS_OVER_ANY)

@@ -59,6 +59,15 @@ static int check_skew(const struct table *table, struct err *err)
     return 0;
 }
 
+static int check_factor(const struct table *table, double x, const char *what,
+                        struct err *err)
+{
+    if (x >= TABLE_MIN_FACTOR && x <= TABLE_MAX_FACTOR)
+        return 0;
+    return err_input(err, "table '%.80s': %s %g is not in %g to %g",
+                     table->name, what, x, TABLE_MIN_FACTOR, TABLE_MAX_FACTOR);
+}
+
 static int check_table(const struct problem *problem, size_t idx,
                        struct err *err)
 {
@@ -81,7 +90,9 @@ static int check_table(const struct problem *problem, size_t idx,
         return err_input(
             err, "table '%.80s': row_overhead_bytes %g is above %g",
             table->name, table->row_overhead_bytes, TABLE_MAX_ROW_OVERHEAD);
-    if (check_amount(table, table->row_overhead_bytes, "row_overhead_bytes",
+    if (check_factor(table, table->forward_factor, "forward_factor", err) ||
+        check_factor(table, table->backward_factor, "backward_factor", err) ||
+        check_amount(table, table->row_overhead_bytes, "row_overhead_bytes",
                      err) ||
         check_amount(table, table->pooling_factor, "pooling_factor", err) ||
         check_amount(table, table->num_outputs, "num_outputs", err))

@@ -34,6 +34,8 @@ void table_init(struct table *table)
     *table = (struct table){
         .num_outputs = 1,
         .dedup = 1,
+        .forward_factor = 1,
+        .backward_factor = 1,
         .optimizer = OPTIMIZER_ROWWISE_ADAGRAD,
         .skew_assumed = true,
         .zipf_alpha = DEFAULT_ZIPF_ALPHA,

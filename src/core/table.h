@@ -145,6 +145,10 @@ struct table {
      * state, for the keys, scores and counters of a hash table. 0 ..
      * TABLE_MAX_ROW_OVERHEAD. */
     double row_overhead_bytes;
+    /* Factors on the predicted time of the table's lookups, forward and
+     * backward, TABLE_MIN_FACTOR .. TABLE_MAX_FACTOR. They come from measured
+     * times of a job. 1: as the cost model predicts. */
+    double forward_factor, backward_factor;
     /* share of the ids (or of the sessions) of a local batch that are unique,
      * TABLE_MIN_DEDUP .. 1 */
     double dedup;
@@ -171,6 +175,8 @@ struct table {
 #define TABLE_MAX_ZIPF 100.0
 #define TABLE_MIN_DEDUP 1e-6
 #define TABLE_MAX_ROW_OVERHEAD 1e6
+#define TABLE_MIN_FACTOR 0.01
+#define TABLE_MAX_FACTOR 1e6
 /* Largest allowed difference between 1 and the sum of `bins`. The sum is not
  * exactly 1, because files print the bins with few digits. */
 #define TABLE_BINS_TOLERANCE 0.01

@@ -57,6 +57,8 @@ enum {
     OF_GROUP,
     OF_ROWS_OVER,
     OF_ROW_OVERHEAD,
+    OF_FORWARD_FACTOR,
+    OF_BACKWARD_FACTOR,
     OF_TABLE_MIN_WIDTH
 };
 #define TABLE(member) MEMBER_OF(struct table, member)
@@ -78,6 +80,10 @@ static const struct place_field table_fields[] = {
     {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
     {"row_overhead_bytes", TABLE(row_overhead_bytes), false, 0,
      TABLE_MAX_ROW_OVERHEAD, NULL},
+    {"forward_factor", TABLE(forward_factor), false, TABLE_MIN_FACTOR,
+     TABLE_MAX_FACTOR, NULL},
+    {"backward_factor", TABLE(backward_factor), false, TABLE_MIN_FACTOR,
+     TABLE_MAX_FACTOR, NULL},
     {"min_width", TABLE(min_width), false, 0, TABLES_MAX_DIM, NULL},
 };
 

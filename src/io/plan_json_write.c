@@ -143,6 +143,10 @@ static json_t *from_table(const struct table *table)
         place_set_fields(value, table, &table_fields[OF_ROWS_OVER], 1);
     if (table->row_overhead_bytes > 0)
         place_set_fields(value, table, &table_fields[OF_ROW_OVERHEAD], 1);
+    if (table->forward_factor != 1)
+        place_set_fields(value, table, &table_fields[OF_FORWARD_FACTOR], 1);
+    if (table->backward_factor != 1)
+        place_set_fields(value, table, &table_fields[OF_BACKWARD_FACTOR], 1);
     if (table->min_width)
         place_set_fields(value, table, &table_fields[OF_TABLE_MIN_WIDTH], 1);
     return value;

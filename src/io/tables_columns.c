@@ -46,6 +46,10 @@ const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"row_overhead_bytes", TABLE(row_overhead_bytes), false, 0,
      TABLE_MAX_ROW_OVERHEAD, NULL},
     {"min_width", TABLE(min_width), false, 0, TABLES_MAX_DIM, NULL},
+    {"forward_factor", TABLE(forward_factor), false, TABLE_MIN_FACTOR,
+     TABLE_MAX_FACTOR, NULL},
+    {"backward_factor", TABLE(backward_factor), false, TABLE_MIN_FACTOR,
+     TABLE_MAX_FACTOR, NULL},
     BINS_0_TO_16,
 };
 

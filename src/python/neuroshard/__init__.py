@@ -84,6 +84,8 @@ class Table:
     sharding: Union[str, Sequence[str], None] = None
     rows_over: Optional[str] = None
     row_overhead_bytes: Optional[float] = None
+    forward_factor: Optional[float] = None
+    backward_factor: Optional[float] = None
     min_width: Optional[int] = None
     device: Optional[int] = None
     group: Optional[str] = None

@@ -386,6 +386,8 @@ static void test_each_input(struct arena *arena)
         {&plan.problem.layout, &(enum table_layout){LAYOUT_FBGEMM},
          sizeof(enum table_layout)},
         {&tables[0].row_overhead_bytes, &(double){8}, sizeof(double)},
+        {&tables[0].forward_factor, &(double){8}, sizeof(double)},
+        {&tables[0].backward_factor, &(double){8}, sizeof(double)},
         {&tables[0].min_width, &(uint32_t){8}, sizeof(uint32_t)},
         {&plan.problem.kinds, &(unsigned){SHARD_TABLE}, sizeof(unsigned)},
         {&plan.problem.min_width, &(uint32_t){8}, sizeof(uint32_t)},
