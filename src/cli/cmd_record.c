@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cli_answer.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -11,11 +12,13 @@
 #include "costmodel/learning/comm_fit.h"
 #include "costmodel/learning/comm_report.h"
 #include "costmodel/learning/dataset.h"
+#include "costmodel/learning/table_factors.h"
 #include "exec/exec_samples.h"
 #include "exec/job.h"
 #include "io/nccl_tests.h"
 #include "io/plan_json.h"
 #include "io/store_rows.h"
+#include "io/tables_io.h"
 #include "io/times.h"
 
 #include <string.h>
@@ -26,9 +29,9 @@
  * exchange is never used. */
 #define ANY_BATCH 65536
 /* Largest factor between measured and predicted times of the same device. If
- * the factor is larger, the times were measured on another device: between GPUs
- * with 320 and 8,000 GB/s of memory bandwidth the factor is 25. */
-#define MAX_OFF 25.0
+ * the factor is larger, the times were measured on another device or are in
+ * another unit. */
+#define MAX_OFF 5.0
 /* Time in ms per rank that launches and small kernels may take in addition to
  * the predicted time. */
 #define MAX_BASE_MS 1.0
@@ -38,6 +41,8 @@ static const struct option_spec own_options[] = {
      "cost database to add the measurements to; created if missing"},
     {"times", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "times of each phase by step and rank; more files follow the plan"},
+    {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
+     "file to write the plan's tables to, with measured factors"},
     {"warm-up", 0, OPTION_U64, "N", "3", 0, 1e6, NULL,
      "steps at the beginning that are left out"},
     {"memory", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
@@ -57,8 +62,9 @@ struct record_request {
     struct plan plan;
     struct times times;
     struct job_times job;
-    struct job_memory memory; /* n is 0 without --memory */
-    uint64_t hash;            /* hash of all --times files */
+    struct job_memory memory;     /* n is 0 without --memory */
+    struct table_factors factors; /* n is 0 without --output */
+    uint64_t hash;                /* hash of all --times files */
     uint32_t n_samples, n_added, n_exchanges;
 };
 
@@ -141,9 +147,11 @@ static int put_exchange(struct record_request *record,
 static json_t *head_to_json(const struct record_request *record)
 {
     const struct sample_setting *device = &record->training.device;
+    const struct cli *cli = record->training.cli;
 
-    return json_pack("{s:s, s:s, s:s, s:i}", "device", device->device, "isa",
-                     device->isa, "db", cli_shown(record->training.cli, "db"),
+    return json_pack("{s:s?, s:s?, s:s?, s:i}", "device", device->device, "isa",
+                     device->isa, "db",
+                     cli_given(cli, "db") ? cli_shown(cli, "db") : NULL,
                      "exchanges", record->n_exchanges);
 }
 
@@ -151,9 +159,10 @@ static void print_head(const struct record_request *record)
 {
     struct cli *cli = record->training.cli;
 
-    cli_printf("device          %s\ndatabase        %s\n",
-               device_text(&record->training.device, cli->arena),
-               cli_shown(cli, "db"));
+    if (cli_given(cli, "db"))
+        cli_printf("device          %s\ndatabase        %s\n",
+                   device_text(&record->training.device, cli->arena),
+                   cli_shown(cli, "db"));
 }
 
 /* --- exchanges --- */
@@ -261,8 +270,9 @@ static int read_times(struct record_request *record, struct err *err)
 static bool is_cpu(const struct record_request *record)
 {
     const char *device = record->training.device.device;
+    const char *gpu = record->plan.problem.cluster.gpu;
 
-    return device && !strncmp(device, "cpu:", 4);
+    return device ? !strncmp(device, "cpu:", 4) : gpu && !strcmp(gpu, "cpu");
 }
 
 /* Refuses lookup times that are far from the predicted times, because they were
@@ -271,6 +281,7 @@ static int check_device(const struct record_request *record, struct err *err)
 {
     const struct job_times *job = &record->job;
     const char *device = record->training.device.device;
+    const char *gpu = record->plan.problem.cluster.gpu;
     double measured_ms = 0, predicted_ms = 0, base_ms = 0;
 
     for (uint32_t r = 0; r < job->n_ranks; r++) {
@@ -295,7 +306,10 @@ static int check_device(const struct record_request *record, struct err *err)
                      "'--device', or store them anyway with '--insist'",
                      cli_string(record->training.cli, "times"),
                      measured_ms / predicted_ms, record->plan.cost.name,
-                     measured_ms, predicted_ms, device);
+                     measured_ms, predicted_ms,
+                     device ? device
+                     : gpu  ? gpu
+                            : "its GPU");
 }
 
 /* Stores a sample for each rank whose lookup times are known. Samples of a
@@ -394,22 +408,58 @@ static void report_job(const struct record_request *record)
                         FIGURES_LIST(columns, known, n), "causes",
                         FIGURES_LIST(cause_columns, causes, n_causes),
                         "verdict", verdict));
+    if (record->factors.n)
+        json_object_set_new(root, "factors",
+                            table_factors_to_json(&record->factors));
     if (record->memory.n)
         json_object_set_new(
             root, "memory",
             recorded_memory_to_json(&record->memory, cli->arena));
     cli_print_json(root);
     print_head(record);
-    cli_printf("job             %u ranks, %zu steps after warm-up\n"
-               "samples         %u, %u of them new, and %u exchange%s\n",
-               job->n_ranks, job->n_steps, record->n_samples, record->n_added,
-               record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
+    cli_printf("job             %u ranks, %zu steps after warm-up\n",
+               job->n_ranks, job->n_steps);
+    if (cli_given(cli, "db"))
+        cli_printf("samples         %u, %u of them new, and %u exchange%s\n",
+                   record->n_samples, record->n_added, record->n_exchanges,
+                   record->n_exchanges == 1 ? "" : "s");
     FIGURES_TABLE(columns, known, n, out);
     if (verdict)
         buf_printf(out, "%s\n", verdict);
     FIGURES_TABLE(cause_columns, causes, n_causes, out);
+    if (record->factors.n)
+        table_factors_print(&record->factors, out);
     if (record->memory.n)
         recorded_memory_print(&record->memory, cli->arena, out);
+}
+
+/* Writes the tables of the plan with factors that follow from the measured
+ * times. A straggler's times are divided by its slowdown, which its tables do
+ * not cause. */
+static int save_tables(struct record_request *record, struct err *err)
+{
+    struct cli *cli = record->training.cli;
+    const struct job_times *job = &record->job;
+    struct rank_lookups *measured =
+        ARENA_NEW(cli->arena, struct rank_lookups, job->n_ranks);
+    const struct problem *problem = &record->plan.problem;
+
+    if (!cli_given(cli, "output"))
+        return 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const struct job_phase *own = &job->phases[2 * (size_t)r];
+
+        measured[r] =
+            (struct rank_lookups){own[0].time.median_ms / own[0].straggles,
+                                  own[1].time.median_ms / own[1].straggles};
+    }
+    if (table_factors_find(&record->factors, &record->plan, measured,
+                           cli->arena, err))
+        return err_prefix(err, "%s", cli->args[0]);
+    return tables_save(
+        &(struct table_list){problem->tables, problem->n_tables, cli->args[0]},
+        "# factors: measured by 'neuroshard record'\n",
+        cli_string(cli, "output"), err);
 }
 
 /* Returns item n of a text such as "fbgemm:NVIDIA H200, sm_90, fp32", from 0;
@@ -423,23 +473,38 @@ static const char *nth_item(const char *text, unsigned n, struct arena *arena)
     return text ? arena_strndup(arena, text, strcspn(text, ",")) : NULL;
 }
 
+/* Names the device of a job: as the plan's cost model does, or this machine's
+ * CPU if the plan is for one and --device-threads gives its threads. */
+static int find_device_of_job(struct record_request *record, struct err *err)
+{
+    const struct cli *cli = record->training.cli;
+    const char *device = nth_item(record->plan.cost.device, 0, cli->arena);
+    const char *isa = nth_item(record->plan.cost.device, 1, cli->arena);
+    char name[128];
+
+    if (is_cpu(record)) {
+        isa = NULL;
+        if (cli_given(cli, "device-threads")) {
+            device = arena_printf(cli->arena, "cpu:%s",
+                                  cpu_model_name(name, sizeof(name)));
+            isa = cpu_isa_name(cpu_isa_best());
+        }
+    }
+    return find_device(record, device, isa, err);
+}
+
 static int record_job(struct record_request *record, struct err *err)
 {
-    struct arena *arena = record->training.cli->arena;
-    const char *device;
+    const bool is_stored = cli_given(record->training.cli, "db");
 
-    if (read_times(record, err))
+    if (read_times(record, err) ||
+        (is_stored && find_device_of_job(record, err)) ||
+        check_device(record, err))
         return -1;
-    /* A CPU's samples are also of a number of threads, which only the database
-     * shows. */
-    device = nth_item(record->plan.cost.device, 0, arena);
-    if (find_device(record, device,
-                    device && strncmp(device, "cpu:", 4) != 0
-                        ? nth_item(record->plan.cost.device, 1, arena)
-                        : NULL,
-                    err) ||
-        check_device(record, err) || open_store(record, err) ||
-        put_samples(record, err) || put_outputs(record, err))
+    if (is_stored && (open_store(record, err) || put_samples(record, err) ||
+                      put_outputs(record, err)))
+        return -1;
+    if (save_tables(record, err))
         return -1;
     report_job(record);
     return 0;
@@ -483,6 +548,7 @@ static int check_options(const struct cli *cli, struct err *err)
         {"hosts", "nccl-tests", is_stored && !is_job},
         {"warm-up", "times", is_job},
         {"insist", "times", is_job},
+        {"output", "times", is_job},
         {"db", "times", is_stored},
         {"device", "times", is_stored},
     };
@@ -491,7 +557,7 @@ static int check_options(const struct cli *cli, struct err *err)
         if (cli_given(cli, uses[i].option) && !uses[i].has_effect)
             return err_usage(err, "option '--%s' needs '--%s'", uses[i].option,
                              uses[i].needs);
-    if (!is_stored || cli_given(cli, "db"))
+    if (!is_stored || cli_given(cli, "db") || cli_given(cli, "output"))
         return 0;
     return err_usage(err, "option '--db' is needed: cost database to add the "
                           "measurements to; created if missing");
@@ -521,8 +587,9 @@ static int run_record(struct cli *cli, struct err *err)
 
 const struct command command_record = {
     .name = "record",
-    .synopsis = "PLAN [TIMES...] --times FILE --db FILE | PLAN --memory FILE | "
-                "--nccl-tests FILE --db FILE",
+    .synopsis = "PLAN [TIMES...] --times FILE --db FILE | PLAN [TIMES...] "
+                "--times FILE -o FILE | PLAN --memory FILE | --nccl-tests FILE "
+                "--db FILE",
     .summary = "add measurements from elsewhere to a cost database",
     .options = {own_options, device_options},
     .n_args = {0, 1 + MAX_FILES},
