@@ -140,6 +140,16 @@ def check_line():
     changes."""
     whole = {"arguments": {"proposer": None}, "shard": "table"}
     with on_gpu("NVIDIA H200"):
+        assumed, levels, _ = lines(one(), **whole)
+        ok(
+            "assumed: 1 lookup per sample" in assumed and "WARNING" in levels,
+            "lookups are assumed without pooling factors",
+            assumed,
+        )
+        whole["usage"] = {
+            config.name: {"pooling_factor": 2}
+            for config in one().embedding_bag_configs()
+        }
         line, levels, planner = lines(one(), **whole)
         host, _, _ = lines(one(), gpu="h100", **whole)
         wide = collection(bags("a", 4000, 64), bags("c", 90, 16))

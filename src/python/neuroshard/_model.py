@@ -90,6 +90,7 @@ class Found(NamedTuple):
     features: List[str]
     is_weighted: bool
     dedups_ids: bool
+    assumes_lookups: bool  # the pooling factors are TorchRec's default
 
 
 class Source(NamedTuple):
@@ -208,6 +209,7 @@ def _found(source: Source, job: Job) -> Found:
         *(source.path, config.name, types, columns),
         *(list(config.feature_names), source.is_weighted),
         _dedups_ids(source),
+        set(getattr(constraint, "pooling_factors", None) or [1]) == {1},
     )
 
 

@@ -32,6 +32,7 @@ BINS = tuple(f"bin_{i}" for i in range(N_BINS))
 TAKEN = (
     *("pooling_factor", "zipf_alpha", "bins", "row_order", "dedup"),
     *("group", "device", "row_overhead_bytes"),
+    *("forward_factor", "backward_factor"),
     *BINS,
 )
 OF_MODEL = (
@@ -73,9 +74,20 @@ def rows(
     check_names("usage", given, free, {*names, *paths, *others}, notes)
     if len(set(names)) < len(names):
         names = paths
+    uses = [
+        _of(table, path, given, notes) for path, table in zip(paths, found)
+    ]
+    if all(
+        table.assumes_lookups and "pooling_factor" not in use
+        for table, use in zip(found, uses)
+    ):
+        notes.append(
+            "assumed: 1 lookup per sample and feature, as no pooling factors "
+            "are given"
+        )
     return [
-        {"name": name, **table.columns, **_of(table, path, given, notes)}
-        for name, path, table in zip(names, paths, found)
+        {"name": name, **table.columns, **use}
+        for name, table, use in zip(names, found, uses)
     ]
 
 
@@ -86,9 +98,7 @@ def _read(usage: Usage) -> Dict[str, Columns]:
     if isinstance(usage, Mapping):
         named = list(usage.items())
     elif isinstance(usage, (str, os.PathLike)):
-        with open(usage, encoding="utf-8", newline="") as file:
-            lines = (line for line in file if line.strip("\n")[:1] != "#")
-            named = [(row.get("name"), row) for row in csv.DictReader(lines)]
+        named = _listed(usage)
     else:
         named = [(row.get("name"), row) for row in usage]
     found: Dict[str, Columns] = {}
@@ -99,6 +109,24 @@ def _read(usage: Usage) -> Dict[str, Columns]:
             raise Error(f"usage has '{name}' twice", 1)
         found[name] = _row(name, row)
     return found
+
+
+def _listed(path: Union[str, os.PathLike[str]]) -> List[Tuple[Any, Row]]:
+    """Returns the rows of a table list with their names."""
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = (line for line in file if line.strip("\n")[:1] != "#")
+        return [(row.get("name"), row) for row in csv.DictReader(lines)]
+
+
+def add_factors(rows: List[Columns], path: Any) -> None:
+    """Adds the measured factors of a table list, if the file exists."""
+    if not os.path.exists(path):
+        return
+    measured = dict(_listed(path))
+    for row in rows:
+        for key in ("forward_factor", "backward_factor"):
+            factor = measured.get(row["name"], {}).get(key)
+            row.update({key: factor} if factor else {})
 
 
 def _row(name: str, row: Row) -> Columns:

@@ -40,7 +40,7 @@ except ImportError:  # TorchRec 1.2
 
 from . import Error, Plan, price
 
-__all__ = ["NeuroShardPlanLoader", "NeuroShardPlanner", "dump"]
+__all__ = ["NeuroShardPlanLoader", "NeuroShardPlanner", "dump", "watch"]
 LOG = logging.getLogger("neuroshard")
 UNKNOWN_GPU = "no figures for a GPU"  # message of the program
 STOCK = (
@@ -80,6 +80,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
     previous -- plan by which the job ran before: a ShardingPlan, the result of
                 `dump`, or its path; it stays unless it does not fit or another
                 one gains more than the error of their comparison
+    measured -- path of the file that `watch` writes: the plan is priced by
+                its measured times; ignored while there is no such file
     options  -- options of neuroshard-plan(1) by their names: gpu="h200",
                 pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
                 timeout_s: seconds until the program is killed
@@ -101,6 +103,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         fallback: bool = True,
         usage: Any = None,
         previous: Any = None,
+        measured: Any = None,
         **options: Any,
     ) -> None:
         stock = {name: options.pop(name) for name in STOCK if name in options}
@@ -119,7 +122,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             options.setdefault("time_limit", self._timeout_seconds)
         self._mode, self._fallback = mode, fallback
         self._usage, self._options = usage or {}, options
-        self._previous = previous
+        self._previous, self._measured = previous, measured
         self._notes: List[str] = []
         self._gpu: Any = None
         self.neuroshard_plan: Optional[Plan] = None
@@ -137,6 +140,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         self._partitioner = self._perf_model = ours
         try:
             plan = super().plan(module, sharders)
+            if ours.placing is not None:
+                plan.neuroshard_plan = ours.placing.plan.json  # for watch()
             self._log(ours.placing)
             return plan
         except _NoPlanError as failure:
@@ -335,6 +340,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 "weights"
             )
         rows = _usage.rows(found, self._usage, notes, known)
+        if self._measured is not None:
+            _usage.add_factors(rows, self._measured)
         if any(t.dedups_ids and "dedup" not in r for t, r in zip(found, rows)):
             notes.append(
                 "the sharder de-duplicates ids, but no dedup in usage says "
@@ -510,3 +517,30 @@ def dump(plan: Any, topology: Any = None) -> Dict[str, Any]:
     from . import _placing
 
     return {**_placing.shape(topology), **plan._serialize()}
+
+
+def watch(
+    model: Any,
+    path: Any,
+    every: int = 1000,
+    db: Any = None,
+    insist: bool = False,
+) -> Any:
+    """Returns a context manager, in which a job trains:
+
+        with watch(model, "measured.csv"):
+            train(model)
+
+    In every 1000 steps of the model some are profiled. `neuroshard record`
+    compares their times, and the peak memory of each GPU, with the plan, and
+    writes how the tables differ from it to `path`, for the argument `measured`
+    of the job's next NeuroShardPlanner.
+
+    model  -- the DistributedModelParallel with a plan of NeuroShardPlanner;
+              each of its forward passes with gradients is a step
+    db     -- cost database that the times are also stored in
+    insist -- takes times that are far from those of the plan's GPU
+    """
+    from ._watch import Watch
+
+    return Watch(model, path, every, db, insist)
