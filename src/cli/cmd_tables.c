@@ -374,6 +374,15 @@ static void print_profile_text(const struct id_tables *tables)
                    n_short);
 }
 
+static json_t *reals(const double *numbers, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_real(numbers[i]));
+    return list;
+}
+
 static void print_profile_json(const struct id_tables *measured)
 {
     json_t *tables =
@@ -381,11 +390,13 @@ static void print_profile_json(const struct id_tables *measured)
 
     for (size_t i = 0; i < measured->n_tables; i++) {
         const struct profile_result *result = &measured->tables[i].result;
-        json_t *object = json_array_get(tables, i), *bins = json_array();
+        json_t *object = json_array_get(tables, i);
 
-        for (unsigned k = 0; k < REUSE_BINS; k++)
-            json_array_append_new(bins, json_real(result->bins[k]));
-        json_object_set_new(object, "bins", bins);
+        json_object_set_new(object, "bins", reals(result->bins, REUSE_BINS));
+        json_object_set_new(object, "reach",
+                            reals(result->reach, result->n_reach));
+        json_object_set_new(object, "misses",
+                            reals(result->misses, result->n_reach));
         json_object_set_new(
             object, "hottest",
             FIGURES_LIST(hot_figures, result->hottest, result->n_hottest));

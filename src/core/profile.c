@@ -13,6 +13,13 @@
 #define AHEAD 48
 /* Number of consecutive rows whose carries are allocated together. */
 #define CARRY_ROWS 64u
+/* A mark of a row: the number of its uses modulo 256, and 256 times 1 + the
+ * number of the last batch that used it, or 0 if no complete batch did. */
+#define MARK_USES 0xffu
+#define MARK_BATCH_BITS 8
+#define MOST_TIMED ((UINT32_MAX >> MARK_BATCH_BITS) - 1)
+/* Largest gap between two uses that matters: longer gaps count like it. */
+#define LONGEST_GAP ((1u << (REACH_WINDOWS - 1)) + 1)
 
 struct profile {
     struct profile_options options;
@@ -24,10 +31,14 @@ struct profile {
     size_t n_locals, most_locals;
     uint64_t n_samples; /* number of samples of the batch so far */
     uint64_t end_row;   /* largest id + 1 */
-    /* owned; [n_counts]: uses of each row in all batches before the current
-     * one, modulo 256 */
-    uint8_t *counts;
+    /* owned; [n_counts]: mark of each row, of all batches before the current
+     * one */
+    uint32_t *marks;
     uint64_t n_counts;
+    /* owned; [gaps_cap]: number of gaps of each length; all gaps of complete
+     * batches are shorter than gaps_cap */
+    uint64_t *gaps;
+    size_t gaps_cap;
     /* owned; [n_places]: for each group of CARRY_ROWS rows, 1 + the index of
      * the group in `carries`, or 0 if the group has no carries. A carry stands
      * for 256 uses. */
@@ -58,7 +69,8 @@ void profile_close(struct profile *profile)
     mem_free(profile->ids);
     mem_free(profile->spare);
     mem_free(profile->local_ends);
-    mem_free(profile->counts);
+    mem_free(profile->marks);
+    mem_free(profile->gaps);
     mem_free(profile->carry_places);
     mem_free(profile->carries);
     mem_free(profile);
@@ -84,8 +96,10 @@ static uint64_t n_places(uint64_t n_counts)
 
 uint64_t profile_bytes(const struct profile *profile)
 {
-    return profile->n_counts + profile->most_locals * sizeof(size_t) +
-           sizeof(uint32_t) * (2 * profile->room + n_places(profile->n_counts) +
+    return profile->most_locals * sizeof(size_t) +
+           profile->gaps_cap * sizeof(uint64_t) +
+           sizeof(uint32_t) * (profile->n_counts + 2 * profile->room +
+                               n_places(profile->n_counts) +
                                profile->carries_cap * CARRY_ROWS);
 }
 
@@ -203,24 +217,35 @@ static void carry(struct profile *profile, uint32_t row, uint64_t n)
 }
 
 /* Adds runs of equal ids to the counts of their rows. rows[i] is the row of run
- * i, and last[i] is the index of its last id. */
+ * i, and last[i] is the index of its last id. If `batch` is not 0, it is 1 +
+ * the number of the batch; then also counts the gaps of the rows and marks them
+ * with the batch. */
 static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
-                     const uint32_t *rows, const uint32_t *last, size_t n)
+                     const uint32_t *rows, const uint32_t *last, size_t n,
+                     uint32_t batch)
 {
-    uint8_t *counts = profile->counts;
+    uint32_t *marks = profile->marks;
+    uint64_t *gaps = profile->gaps;
     uint32_t before = UINT32_MAX;
 
     for (size_t i = 0; i < n; i++) {
-        const uint32_t count = last[i] - before;
-        const uint64_t all = (uint64_t)counts[rows[i]] + count;
+        const uint32_t count = last[i] - before, mark = marks[rows[i]];
+        const uint64_t all = (uint64_t)(mark & MARK_USES) + count;
         /* k is the bin that reuse_bin_of(count) returns */
         const int k = count > 1 ? 32 - __builtin_clz(count - 1) : 0;
 
-        __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
+        __builtin_prefetch(&marks[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
         before = last[i];
         bins[k < REUSE_BINS ? k : REUSE_BINS - 1]++;
-        counts[rows[i]] = (uint8_t)all;
-        if (all > UINT8_MAX)
+        if (batch) {
+            const uint32_t gap = batch - (mark >> MARK_BATCH_BITS);
+
+            gaps[gap < LONGEST_GAP ? gap : LONGEST_GAP]++;
+        }
+        marks[rows[i]] =
+            (batch ? batch << MARK_BATCH_BITS : mark & ~MARK_USES) |
+            (uint32_t)(all & MARK_USES);
+        if (all > MARK_USES)
             carry(profile, rows[i], all >> 8);
     }
 }
@@ -241,10 +266,31 @@ static void grow_counts(struct profile *profile)
     /* Growth by a sixteenth makes copies rare and wastes little memory. */
     profile->n_counts =
         profile->options.n_rows ? profile->options.n_rows : end + end / 16;
-    profile->counts = grow(profile->counts, n, profile->n_counts, 1);
+    profile->marks =
+        grow(profile->marks, n, profile->n_counts, sizeof(*profile->marks));
     profile->carry_places =
         grow(profile->carry_places, n_places(n), n_places(profile->n_counts),
              sizeof(*profile->carry_places));
+}
+
+/* Returns 1 + the number of the batch, and makes room for its gaps. Returns 0
+ * if its gaps are not counted: the batch is incomplete, or too many came
+ * before. */
+static uint32_t time_batch(struct profile *profile)
+{
+    const uint64_t batch = profile->result.n_batches + 1;
+    const size_t longest = (size_t)min_u64(batch, LONGEST_GAP);
+
+    if (profile->n_samples < profile->options.batch || batch > MOST_TIMED)
+        return 0;
+    if (longest >= profile->gaps_cap) {
+        const size_t cap = 2 * longest + 1;
+
+        profile->gaps =
+            grow(profile->gaps, profile->gaps_cap, cap, sizeof(*profile->gaps));
+        profile->gaps_cap = cap;
+    }
+    return (uint32_t)batch;
 }
 
 /* Adds the ids of the batch to the counts of rows. If `tells` is true, also
@@ -277,8 +323,8 @@ static void end_batch(struct profile *profile, bool tells)
         n_unique += (differ & row_mask) != 0;
         n_local_unique += is_marked && differ;
     }
-    add_runs(profile, tells ? profile->told_rows : untold, rows, last,
-             n_unique);
+    add_runs(profile, tells ? profile->told_rows : untold, rows, last, n_unique,
+             time_batch(profile));
     if (tells) {
         profile->told_ids += n;
         profile->told_unique += n_unique;
@@ -388,6 +434,31 @@ static double solve_zipf(uint64_t n_rows, uint64_t n_ids, double want,
     return low;
 }
 
+/* Computes reach and misses from the gaps between the uses of rows. */
+static void finish_reach(const struct profile *profile,
+                         struct profile_result *result)
+{
+    const uint64_t n_batches = min_u64(profile->result.n_batches, MOST_TIMED);
+    uint64_t n_longer = 0; /* number of gaps above the window */
+    double reach = 0, misses = INFINITY;
+
+    for (size_t gap = 0; gap < profile->gaps_cap; gap++)
+        n_longer += profile->gaps[gap];
+    for (uint64_t window = 0; window < min_u64(n_batches, LONGEST_GAP);
+         window++) {
+        const unsigned k = result->n_reach;
+
+        n_longer -= profile->gaps[window];
+        misses = fmin(misses, (double)n_longer / (double)(n_batches - window));
+        if (window == 1ull << k) {
+            result->reach[k] = fmin(reach, (double)result->n_rows);
+            result->misses[k] = misses;
+            result->n_reach++;
+        }
+        reach += misses;
+    }
+}
+
 void profile_finish(struct profile *profile, struct profile_result *result,
                     struct arena *arena)
 {
@@ -401,6 +472,7 @@ void profile_finish(struct profile *profile, struct profile_result *result,
     n_unique = fmax((double)profile->told_unique, 1);
     *result = profile->result;
     result->n_rows = options->n_rows ? options->n_rows : profile->end_row;
+    finish_reach(profile, result);
     result->unique_frac = (double)profile->told_unique / n_ids;
     result->local_unique_frac = (double)profile->told_local_unique / n_ids;
     result->hottest = ARENA_NEW(arena, struct hottest_row, options->n_hottest);
@@ -409,7 +481,7 @@ void profile_finish(struct profile *profile, struct profile_result *result,
     for (int c = 1; c < SMALL; c++)
         terms[c] = c * log(c);
     for (uint64_t row = 0; row < profile->n_counts; row++) {
-        uint64_t uses = profile->counts[row];
+        uint64_t uses = profile->marks[row] & MARK_USES;
 
         if (row % CARRY_ROWS == 0)
             carries = carries_of(profile, row);

@@ -7,24 +7,35 @@
 
 /*
  * Statistics of one table from the ids that a job looks up: pooling factor,
- * reuse of rows per batch, duplicate ids, the hottest rows and the Zipf
- * exponent.
+ * reuse of rows per batch and between batches, duplicate ids, the hottest rows
+ * and the Zipf exponent.
  *
  * Input: samples in order. A batch has `batch` samples. It consists of local
  * batches of `local_batch` samples; each local batch is for one GPU.
  *
  * Method: the ids of a batch are sorted, so that the uses of a row form a run,
- * and the runs are added to the counts of all rows. A count has 8 bits. If any
- * row of a group of 64 consecutive rows has more than 255 uses, each count of
- * the group gets 32 more bits for its carry. Most of the memory for a large
- * table is never touched, and untouched memory costs no time. Memory in bytes:
+ * and the runs are added to the counts of all rows. A count has 8 bits, beside
+ * 24 bits for the number of the last batch that used the row. If any row of a
+ * group of 64 consecutive rows has more than 255 uses, each count of the group
+ * gets 32 more bits for its carry. Most of the memory for a large table is
+ * never touched, and untouched memory costs no time. Memory in bytes:
  *
- *     1 1/16        per row up to the largest id
+ *     4 1/16        per row up to the largest id
  *     up to 1/16    of that more if the number of rows is not known in advance
  *     4 to 8        more per row in a group of 64 rows with a carry
  *     8 to 16       per id of a batch
+ *     8 to 16       per batch, up to 2^16 batches
  *
  * All results are exact, except that the count of a row stops at 2^40 - 1.
+ *
+ * Reach and misses: the gap of a row in a batch is the number of batches since
+ * the batch that used it last. A row that no batch used before has the gap to
+ * an imagined batch before the first. So a batch b = 0, 1 ... of n counts for
+ * windows of w <= b batches only, and m(w) is the number of gaps above w, over
+ * n
+ * - w. Batches are alike in the mean, so the reach r(w) is m(0) + m(1) + ... +
+ * m(w - 1). Noise may let m(w) grow with w; it is then m(w - 1). Only the first
+ * 2^24 - 2 batches count.
  *
  * The ids after the last complete batch count for the statistics of rows. They
  * count for the statistics per batch only if there is no complete batch.
@@ -76,6 +87,10 @@ struct profile_result {
     double unique_frac, local_unique_frac;
     /* reuse histogram, as `bins` of struct table */
     double bins[REUSE_BINS];
+    /* reach and misses of windows of 2^k batches, as in struct table; there are
+     * windows up to 2^k < n_batches */
+    uint32_t n_reach;
+    double reach[REACH_WINDOWS], misses[REACH_WINDOWS];
     /* Zipf exponent over n_rows rows; NAN if there is one row or no id */
     double zipf_alpha;
     /* [n_hottest] rows by falling count, then by rising row number */

@@ -2,6 +2,7 @@
 #include "core/table.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 const char *const precision_names[] = {"fp32", "fp16", "bf16", "int8", NULL};
@@ -42,6 +43,26 @@ void table_init(struct table *table)
         .kinds = SHARD_ALL_KINDS,
         .device = -1,
     };
+}
+
+unsigned table_wrong_reach(const struct table *table)
+{
+    const double *reach = table->reach, *misses = table->misses;
+    const double more = 1 + TABLE_REACH_TOLERANCE;
+
+    for (unsigned k = 0; k < table->n_reach; k++) {
+        const double before = k ? misses[k - 1] : reach[0];
+
+        if (!isfinite(reach[k]) || !(misses[k] >= 0) ||
+            !(misses[k] <= before * more) ||
+            !(reach[k] <= (double)table->num_embeddings * more))
+            return k;
+        if (k &&
+            (!(reach[k] <= (reach[k - 1] + ldexp(before, (int)k - 1)) * more) ||
+             !(reach[k] * more >= reach[k - 1] + ldexp(misses[k], (int)k - 1))))
+            return k;
+    }
+    return REACH_WINDOWS;
 }
 
 unsigned precision_bytes(enum precision precision)

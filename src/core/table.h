@@ -127,6 +127,9 @@ enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,
  * accessed rows* of a batch whose number of lookups is in the range k of:
  * (0,1], (1,2], (2,4] ... (16384,32768], >32768. */
 #define REUSE_BINS 17
+/* Number of windows for which a table list gives reach and misses. Window k has
+ * 2^k successive batches. */
+#define REACH_WINDOWS 17
 
 struct table {
     /* name of the table, unique in its list; owned by the list's arena */
@@ -157,6 +160,13 @@ struct table {
     /* reuse histogram: shares that add up to 1 within TABLE_BINS_TOLERANCE, or
      * all 0 */
     double bins[REUSE_BINS];
+    /* Measured reuse of rows between global batches, for windows 0 to n_reach -
+     * 1; n_reach is 0 if nothing was measured. reach[k] is the mean number of
+     * different rows that 2^k successive batches use. misses[k] is the mean
+     * number of rows of a batch that none of the 2^k batches before it uses.
+     * table_wrong_reach checks the values. */
+    uint32_t n_reach;
+    double reach[REACH_WINDOWS], misses[REACH_WINDOWS];
     enum row_order row_order;
     /* seed of the hash that scatters the rows; tables_load draws it
      * (core/canonical.h), and a plan stores it */
@@ -180,11 +190,20 @@ struct table {
 /* Largest allowed difference between 1 and the sum of `bins`. The sum is not
  * exactly 1, because files print the bins with few digits. */
 #define TABLE_BINS_TOLERANCE 0.01
+/* Largest relative error of reach and misses that are given with few digits. */
+#define TABLE_REACH_TOLERANCE 0.01
 
 /* Sets the defaults of a table: dim 0, pooling 0, one output, no duplicates,
  * fp32, row-wise Adagrad, Zipf 1.05 assumed, rows hashed, every kind allowed,
  * no pin. */
 void table_init(struct table *table);
+
+/* Returns the index of the first window whose reach or misses are impossible,
+ * or REACH_WINDOWS if all are possible. Both are finite and not negative. Reach
+ * is at most num_embeddings. Misses never grow with the window, and are at most
+ * reach[0]. The growth of reach from window k to k + 1 is 2^k times a number
+ * between misses[k + 1] and misses[k], within TABLE_REACH_TOLERANCE. */
+unsigned table_wrong_reach(const struct table *table);
 
 unsigned precision_bytes(enum precision precision);
 /* Names of the enum values, indexed by the value. Each array ends with NULL. */

@@ -150,6 +150,9 @@ static void finish_table(struct id_table *measured, struct arena *arena)
         (double)result->n_ids / (double)max_u64(result->n_samples, 1);
     table->has_bins = result->unique_frac > 0;
     memcpy(table->bins, result->bins, sizeof(table->bins));
+    table->n_reach = result->n_reach;
+    memcpy(table->reach, result->reach, sizeof(table->reach));
+    memcpy(table->misses, result->misses, sizeof(table->misses));
     if (!isnan(result->zipf_alpha))
         table->zipf_alpha = result->zipf_alpha;
     table->skew_assumed = isnan(result->zipf_alpha) && !table->has_bins;

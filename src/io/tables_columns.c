@@ -20,6 +20,18 @@
 #define BINS_0_TO_16                                                        \
     BIN(0), BIN(1), BIN(2), BIN(3), BIN(4), BIN(5), BIN(6), BIN(7), BIN(8), \
         BIN(9), BIN(10), BIN(11), BIN(12), BIN(13), BIN(14), BIN(15), BIN(16)
+#define REACH(k)                                           \
+    {                                                      \
+        "reach_" #k, TABLE(reach[k]), false, 0, 1e18, NULL \
+    }
+#define MISS(k)                                            \
+    {                                                      \
+        "miss_" #k, TABLE(misses[k]), false, 0, 1e18, NULL \
+    }
+#define WINDOWS_0_TO_16(COLUMN)                                             \
+    COLUMN(0), COLUMN(1), COLUMN(2), COLUMN(3), COLUMN(4), COLUMN(5),       \
+        COLUMN(6), COLUMN(7), COLUMN(8), COLUMN(9), COLUMN(10), COLUMN(11), \
+        COLUMN(12), COLUMN(13), COLUMN(14), COLUMN(15), COLUMN(16)
 /* Columns of a table list. In an optional column, an empty cell gives the
  * default. */
 const struct place_field table_columns[N_TABLE_COLUMNS] = {
@@ -51,6 +63,8 @@ const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"backward_factor", TABLE(backward_factor), false, TABLE_MIN_FACTOR,
      TABLE_MAX_FACTOR, NULL},
     BINS_0_TO_16,
+    WINDOWS_0_TO_16(REACH),
+    WINDOWS_0_TO_16(MISS),
 };
 
 size_t table_column(const char *name)
@@ -204,6 +218,39 @@ static int check_bins(const struct table_cells *cells, struct table *table,
     return 0;
 }
 
+/* The given windows are the first ones, and each has reach and misses. */
+static int check_reach(const struct table_cells *cells, struct table *table,
+                       struct err *err)
+{
+    unsigned n = 0, k;
+
+    while (n < REACH_WINDOWS && is_given(cells, COLUMN_REACH_0 + n))
+        n++;
+    for (k = 0; k < REACH_WINDOWS; k++) {
+        if (k >= n && is_given(cells, COLUMN_REACH_0 + k))
+            return err_input(err, "reach_%u is empty, but reach_%u is given", n,
+                             k);
+        if (is_given(cells, COLUMN_MISS_0 + k) != (k < n))
+            return err_input(err, "%s_%u is empty, but %s_%u is given",
+                             k < n ? "miss" : "reach", k,
+                             k < n ? "reach" : "miss", k);
+    }
+    table->n_reach = n;
+    k = table_wrong_reach(table);
+    if (k == REACH_WINDOWS)
+        return 0;
+    return err_input(
+        err,
+        "reach_%u %g and miss_%u %g are impossible%s: reach is at most the "
+        "rows, misses never grow, and reach grows by 2^k times a number "
+        "between "
+        "two successive misses",
+        k, table->reach[k], k, table->misses[k],
+        k ? text_say(cells->arena, " after reach_%u %g and miss_%u %g", k - 1,
+                     table->reach[k - 1], k - 1, table->misses[k - 1])
+          : "");
+}
+
 /* True if a table lacks a required value: no cell and no option gives it. An
  * import keeps an empty cell, but does not go without any lookups. */
 static bool is_missing(const struct table *table,
@@ -247,7 +294,7 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
                 : c == COLUMN_DIM ? "; option '--dim D' fills empty cells"
                 : cells->texts[c] ? "; option '--pooling P' fills empty cells"
                                   : "; option '--pooling P' gives it");
-    if (check_bins(cells, table, err))
+    if (check_bins(cells, table, err) || check_reach(cells, table, err))
         return -1;
     table->skew_assumed = !table->has_bins && !is_given(cells, COLUMN_ZIPF);
     return 0;

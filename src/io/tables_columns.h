@@ -8,8 +8,8 @@
 /* Columns of table lists. In JSON the columns are members. */
 
 /* Indices of the columns. Only the columns that the code refers to have a name
- * here, and the first column of the reuse bins. The bins are the last
- * columns. */
+ * here, and the first columns of the reuse bins, of reach and of the misses.
+ * These three are the last columns. */
 enum {
     COLUMN_NAME,
     COLUMN_ROWS,
@@ -22,9 +22,11 @@ enum {
     COLUMN_OUTPUT,
     COLUMN_PRECISION,
     COLUMN_OPTIMIZER = 11,
-    COLUMN_BIN_0 = 20
+    COLUMN_BIN_0 = 20,
+    COLUMN_REACH_0 = COLUMN_BIN_0 + REUSE_BINS,
+    COLUMN_MISS_0 = COLUMN_REACH_0 + REACH_WINDOWS
 };
-#define N_TABLE_COLUMNS (COLUMN_BIN_0 + REUSE_BINS)
+#define N_TABLE_COLUMNS (COLUMN_MISS_0 + REACH_WINDOWS)
 
 /* Texts of the cells that describe one table. */
 struct table_cells {

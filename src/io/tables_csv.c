@@ -123,6 +123,8 @@ static bool is_default(const struct table *table, size_t column)
     if (column == COLUMN_ZIPF)
         return table->skew_assumed ||
                (table->has_bins && table->zipf_alpha == DEFAULT_ZIPF_ALPHA);
+    if (column >= COLUMN_REACH_0)
+        return (column - COLUMN_REACH_0) % REACH_WINDOWS >= table->n_reach;
     if (column >= COLUMN_BIN_0)
         return !table->has_bins;
     return !memcmp((const char *)table + offset, (const char *)&plain + offset,

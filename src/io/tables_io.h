@@ -17,6 +17,7 @@
  *   pooling_factor   0 .. TABLES_MAX_FACTOR
  *   num_outputs      0 .. TABLES_MAX_FACTOR
  *   zipf_alpha       0 .. TABLE_MAX_ZIPF
+ *   reach, misses    possible by table_wrong_reach
  *   bins             if given, each in 0 .. 1 with a sum of about 1, or all 0
  *                    if pooling_factor is 0
  *   kinds            not empty

@@ -46,6 +46,8 @@ static void must_be_table(const struct table *table)
         MUST(table->has_bins || table->bins[k] == 0);
         sum += table->bins[k];
     }
+    MUST(table->n_reach <= REACH_WINDOWS);
+    MUST(table_wrong_reach(table) == REACH_WINDOWS);
     if (table->has_bins)
         MUST(fabs(sum - 1) < 0.011 || (sum == 0 && table->pooling_factor == 0));
 }

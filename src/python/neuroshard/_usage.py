@@ -26,6 +26,7 @@ Row = Mapping[str, Any]
 Usage = Union[str, "os.PathLike[str]", Mapping[str, Row], Sequence[Row]]
 N_BINS = 17
 BINS = tuple(f"bin_{i}" for i in range(N_BINS))
+REACH = tuple(f"{of}_{k}" for of in ("reach", "miss") for k in range(17))
 # Columns of neuroshard-tables(5) in usage. TAKEN: columns that are used.
 # OF_MODEL: columns that the model already has. OF_OTHERS: columns that must be
 # given elsewhere, and where.
@@ -34,6 +35,7 @@ TAKEN = (
     *("group", "device", "row_overhead_bytes"),
     *("forward_factor", "backward_factor"),
     *BINS,
+    *REACH,
 )
 OF_MODEL = (
     *("name", "num_embeddings", "dim", "num_outputs", "output"),

@@ -166,6 +166,49 @@ static bool same_hottest(struct expected *want, uint64_t n_rows,
     return true;
 }
 
+/* Returns the mean number of rows of a batch that none of the `window` batches
+ * before it uses, over the batches with so many before them. before[r] is
+ * memory for 1 + the last batch that used row r. */
+static double count_misses(const struct data *data, uint64_t batch,
+                           uint64_t n_batches, uint64_t window, uint64_t n_rows,
+                           uint64_t *before)
+{
+    uint64_t n = 0;
+
+    memset(before, 0, n_rows * sizeof(*before));
+    for (uint64_t b = 0; b < n_batches; b++)
+        for (uint64_t i = data->begin[b * batch];
+             i < data->begin[(b + 1) * batch]; i++) {
+            uint64_t *last = &before[data->ids[i]];
+
+            n += b >= window && *last != b + 1 && *last + window <= b;
+            *last = b + 1;
+        }
+    return (double)n / (double)(n_batches - window);
+}
+
+static bool same_reach(const struct data *data, uint64_t batch, uint64_t n_rows,
+                       const struct profile_result *got)
+{
+    uint64_t *before = calloc(n_rows, sizeof(*before));
+    double reach = 0, misses = INFINITY;
+    bool same = true;
+    uint32_t k = 0;
+
+    for (uint64_t window = 0; window < got->n_batches; window++) {
+        misses = fmin(misses, count_misses(data, batch, got->n_batches, window,
+                                           n_rows, before));
+        if (window == 1ull << k) {
+            same = same && k < got->n_reach && got->misses[k] == misses &&
+                   got->reach[k] == fmin(reach, (double)got->n_rows);
+            k++;
+        }
+        reach += misses;
+    }
+    free(before);
+    return same && k == got->n_reach;
+}
+
 /* Feeds a profile with these options and compares all of its results. */
 static void check(const struct data *data,
                   const struct profile_options *options, struct rng *rng)
@@ -192,6 +235,9 @@ static void check(const struct data *data,
        "%" PRIu64 " in its local batch", local);
     ok(same_hottest(&want, n_rows, options->n_hottest, &got),
        "%zu hottest of %" PRIu64, got.n_hottest, got.n_used);
+    if (got.n_batches <= 40)
+        ok(same_reach(data, options->batch, n_rows, &got),
+           "reach and misses of %" PRIu32 " windows", got.n_reach);
     profile_close(profile);
     arena_release(&arena);
 }
@@ -305,6 +351,34 @@ static void check_zipf(double alpha, uint32_t n_rows, double n_ids,
     arena_release(&arena);
 }
 
+/* Reach and misses of batches of one id each: batch b uses row b modulo
+ * `period`. Between two uses of a row are period - 1 other batches. */
+static void check_cycle(int64_t period, uint64_t n_batches, uint32_t n_reach)
+{
+    const struct profile_options options = {
+        .batch = 1, .local_batch = 1, .n_rows = (uint64_t)period};
+    struct profile *profile = profile_open(&options);
+    struct profile_result got;
+    struct arena arena = {0};
+    int failed = 0, wrong = 0;
+
+    for (uint64_t b = 0; b < n_batches; b++) {
+        int64_t row = (int64_t)b % period;
+
+        failed |= profile_add(profile, &row, 1, &err);
+        profile_end(profile, 1);
+    }
+    profile_finish(profile, &got, &arena);
+    ok(got.n_reach == n_reach, "%" PRIu32 " windows in %" PRIu64 " batches",
+       got.n_reach, n_batches);
+    for (uint32_t k = 0; k < got.n_reach; k++)
+        wrong += got.reach[k] != fmin(ldexp(1, (int)k), (double)period) ||
+                 got.misses[k] != (1 << k < period);
+    ok(!failed && !wrong, "a row comes back after %" PRId64 " batches", period);
+    profile_close(profile);
+    arena_release(&arena);
+}
+
 static void check_none(void)
 {
     struct profile_options options = {
@@ -390,7 +464,8 @@ static void check_memory(void)
 {
     const uint64_t least = memory(1, 2000);
 
-    ok(least < 5001 * 5 / 4, "a little more than a byte a row");
+    ok(least > 5001 * 4 && least < 5001 * 9 / 2,
+       "a little more than 4 bytes a row");
     is_i64((int64_t)(memory(10, 2000) - least), 8 * 27,
            "8 to 16 an id of a batch");
     is_i64((int64_t)(memory(10, 4) - memory(10, 2000)), 64 * 64 * 4,
@@ -405,6 +480,12 @@ int main(void)
         check_drawn(seed, data);
     check_large(data);
     check_known();
+    check_cycle(1, 2, 1);
+    check_cycle(8, 1, 0);
+    check_cycle(8, 64, 6);
+    check_cycle(8, 65, 7);
+    check_cycle(40000, 140000, 17);
+    check_cycle(70000, 65536, 16);
     check_none();
     check_refused();
     check_memory();

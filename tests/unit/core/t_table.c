@@ -22,6 +22,7 @@ static void test_init(void)
     ok(!table.has_bins && table.skew_assumed, "the skew is assumed");
     is_near(table.zipf_alpha, DEFAULT_ZIPF_ALPHA, 0, "Zipf 1.05");
     is_i64(table.kinds, SHARD_ALL_KINDS, "every kind is allowed");
+    is_i64(table.n_reach, 0, "no reach was measured");
     is_i64(table.device, -1, "no pin");
     for (int k = 0; k < REUSE_BINS; k++)
         if (table.bins[k] != 0)
@@ -103,9 +104,54 @@ static void test_kinds(void)
            "another separator");
 }
 
+static void test_reach(void)
+{
+    /* reach and misses of windows of 1 and 2 batches of a table of 100 rows */
+    static const struct {
+        const char *what;
+        double reach[2], misses[2];
+        unsigned wrong; /* index of the window that is wrong */
+    } cases[] = {
+        {"misses that fall", {40, 60}, {25, 15}, REACH_WINDOWS},
+        {"equal misses", {40, 60}, {20, 20}, REACH_WINDOWS},
+        {"no misses", {40, 40}, {0, 0}, REACH_WINDOWS},
+        {"all rows", {100, 100}, {0, 0}, REACH_WINDOWS},
+        {"0.9 % more than all rows", {100.9, 100.9}, {0, 0}, REACH_WINDOWS},
+        {"1.1 % more than all rows", {101.1, 101.1}, {0, 0}, 0},
+        {"infinite reach", {INFINITY, INFINITY}, {1, 1}, 0},
+        {"a miss that is no number", {40, 60}, {20, NAN}, 1},
+        {"a negative miss", {40, 60}, {20, -1}, 1},
+        {"1.1 % more misses than rows of a batch", {40, 80}, {40.44, 30}, 0},
+        {"misses that grow by 0.9 %", {40, 60}, {20, 20.18}, REACH_WINDOWS},
+        {"misses that grow by 1.1 %", {40, 60}, {20, 20.22}, 1},
+        {"reach that grows too much by 0.9 %",
+         {40, 60.54},
+         {20, 15},
+         REACH_WINDOWS},
+        {"reach that grows too much by 1.1 %", {40, 60.66}, {20, 15}, 1},
+        {"reach that grows too little by 0.9 %",
+         {40, 54.5},
+         {20, 15},
+         REACH_WINDOWS},
+        {"reach that grows too little by 1.1 %", {40, 54.4}, {20, 15}, 1},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct table table;
+
+        table_init(&table);
+        table.num_embeddings = 100;
+        table.n_reach = 2;
+        memcpy(table.reach, cases[i].reach, sizeof(cases[i].reach));
+        memcpy(table.misses, cases[i].misses, sizeof(cases[i].misses));
+        is_i64(table_wrong_reach(&table), cases[i].wrong, cases[i].what);
+    }
+}
+
 int main(void)
 {
     test_init();
+    test_reach();
     test_names();
     test_kinds();
     return tap_done();

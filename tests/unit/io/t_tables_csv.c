@@ -81,6 +81,26 @@ static void test_refused(void)
          "t.csv:1: the header's columns 'rows' and 'hash_size' mean the same"},
         {"some bin columns", "name,rows,dim,bin_0,bin_2\na,1,4,1,0\n",
          "t.csv:1: the header has no column 'bin_16', but has other bins"},
+        {"reach without misses", "name,rows,dim,reach_0,miss_0\na,9,4,2,\n",
+         "t.csv:2: miss_0 is empty, but reach_0 is given"},
+        {"misses without reach", "name,rows,dim,miss_0\na,9,4,1\n",
+         "t.csv:2: reach_0 is empty, but miss_0 is given"},
+        {"a window left out",
+         "name,rows,dim,reach_0,miss_0,reach_2,miss_2\na,9,4,2,1,3,1\n",
+         "t.csv:2: reach_1 is empty, but reach_2 is given"},
+        {"negative misses", "name,rows,dim,reach_0,miss_0\na,9,4,2,-1\n",
+         "t.csv:2: miss_0 '-1' is not a number from 0 to 1000000000000000000"},
+        {"reach of more than all rows",
+         "name,rows,dim,reach_0,miss_0\na,9,4,10,1\n",
+         "t.csv:2: reach_0 10 and miss_0 1 are impossible: reach is at most "
+         "the "
+         "rows, misses never grow, and reach grows by 2^k times a number "
+         "between two successive misses"},
+        {"misses that grow",
+         "name,rows,dim,reach_0,miss_0,reach_1,miss_1\na,9,4,2,1,3,2\n",
+         "t.csv:2: reach_1 3 and miss_1 2 are impossible after reach_0 2 and "
+         "miss_0 1: reach is at most the rows, misses never grow, and reach "
+         "grows by 2^k times a number between two successive misses"},
         {"too few fields", "name,rows,dim\na,1\n",
          "t.csv:2: 2 fields, but the header has 3"},
         {"too many fields", "name,rows,dim\na,1,4,\n",
