@@ -298,36 +298,27 @@ static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
     }
 }
 
-/* A group of rows with equal probability: the number of rows, and the mean
- * number of uses of each row. */
-struct alike {
-    double n_rows, mean;
-};
-/* Largest number of groups of rows with equal probability. 2^64 rows need
- * LAW_EXACT_RANKS groups of one rank and 930 buckets. */
-#define MOST_ALIKE 1100
-
-static size_t split(const struct rank_law *law, double n_lookups, double begin,
-                    double end, struct alike out[MOST_ALIKE])
+size_t law_split(const struct rank_law *law, double n_lookups, double begin,
+                 double end, struct law_group out[LAW_MAX_GROUPS])
 {
     const double n_exact = fmin(end, LAW_EXACT_RANKS);
     size_t n = 0;
 
     for (uint32_t i = 0; i < law->n_runs; i++)
-        out[n++] = (struct alike){fmax(fmin(end, law->first_rank[i + 1]) -
-                                           fmax(begin, law->first_rank[i]),
-                                       0),
-                                  run_share(law, i) * law->n_lookups};
+        out[n++] = (struct law_group){fmax(fmin(end, law->first_rank[i + 1]) -
+                                               fmax(begin, law->first_rank[i]),
+                                           0),
+                                      run_share(law, i) * law->n_lookups};
     if (law->has_bins)
         return n;
     for (; begin < n_exact; begin++)
-        out[n++] = (struct alike){1, n_lookups * pow(begin + 1, -law->alpha) /
-                                         law->sum};
+        out[n++] = (struct law_group){
+            1, n_lookups * pow(begin + 1, -law->alpha) / law->sum};
     while (begin < end) {
         double next =
             fmin(floor((begin + 1) * (1 + M_LN2 / BUCKETS_AN_OCTAVE)), end);
 
-        out[n++] = (struct alike){
+        out[n++] = (struct law_group){
             next - begin,
             n_lookups / law->sum / (next - begin) *
                 power_integral(begin + 0.5, next + 0.5, law->alpha)};
@@ -339,17 +330,17 @@ static size_t split(const struct rank_law *law, double n_lookups, double begin,
 void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
                   double end, double rows[REUSE_BINS])
 {
-    struct alike alike[MOST_ALIKE];
+    struct law_group groups[LAW_MAX_GROUPS];
     const size_t n =
-        split(law, n_lookups, begin, end, alike) - (law->has_cold ? 1 : 0);
+        law_split(law, n_lookups, begin, end, groups) - (law->has_cold ? 1 : 0);
 
     for (size_t i = 0; i < n; i++)
         if (law->has_bins)
-            rows[reuse_bin_of(alike[i].mean)] += alike[i].n_rows;
+            rows[reuse_bin_of(groups[i].mean)] += groups[i].n_rows;
         else
-            add_rows(rows, alike[i].n_rows, alike[i].mean);
+            add_rows(rows, groups[i].n_rows, groups[i].mean);
     for (int k = 0; k < LAW_FIRST_HOT_BIN && law->has_cold; k++)
-        rows[k] += law->n_cold[k] * alike[n].n_rows /
+        rows[k] += law->n_cold[k] * groups[n].n_rows /
                    (law->n_rows - law->first_rank[n]);
 }
 
@@ -389,39 +380,40 @@ double table_reuse(const struct table *table, double n_lookups,
 
 /* --- uses of rows after de-duplication of ids --- */
 
-static double sum_uses(const struct alike *alike, size_t n, double limit)
+static double sum_uses(const struct law_group *groups, size_t n, double limit)
 {
     double sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += alike[i].n_rows * law_uses(alike[i].mean, limit);
+        sum += groups[i].n_rows * law_uses(groups[i].mean, limit);
     return sum;
 }
 
 double law_sum_uses(const struct rank_law *law, double n_lookups, double begin,
                     double end, double limit)
 {
-    struct alike alike[MOST_ALIKE];
+    struct law_group groups[LAW_MAX_GROUPS];
 
-    return sum_uses(alike, split(law, n_lookups, begin, end, alike), limit);
+    return sum_uses(groups, law_split(law, n_lookups, begin, end, groups),
+                    limit);
 }
 
 /* Finds the limit by bisection of its logarithm, since the number of uses that
  * law_uses keeps increases with the limit. */
 double law_limit(const struct rank_law *law, double n_lookups, double kept)
 {
-    struct alike alike[MOST_ALIKE];
+    struct law_group groups[LAW_MAX_GROUPS];
     double low = log(1e-9), high = log(1e15), wanted;
     size_t n;
 
     if (kept >= 1)
         return 0;
-    n = split(law, n_lookups, 0, law->n_rows, alike);
-    wanted = kept * sum_uses(alike, n, 0);
+    n = law_split(law, n_lookups, 0, law->n_rows, groups);
+    wanted = kept * sum_uses(groups, n, 0);
     for (int step = 0; step < 40; step++) {
         const double middle = (low + high) / 2;
 
-        if (sum_uses(alike, n, exp(middle)) < wanted)
+        if (sum_uses(groups, n, exp(middle)) < wanted)
             low = middle;
         else
             high = middle;

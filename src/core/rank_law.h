@@ -47,6 +47,21 @@ double law_before(const struct rank_law *law, double rank);
 /* Returns the share of the lookups that the row of this rank gets. */
 double law_of_rank(const struct rank_law *law, uint32_t rank);
 
+/* A group of ranks with equal probability: number of rows, and mean number of
+ * uses of each row in a batch. */
+struct law_group {
+    double n_rows, mean;
+};
+/* Largest number of groups. 2^64 rows need LAW_EXACT_RANKS groups of one rank
+ * and 930 groups of successive ranks. */
+#define LAW_MAX_GROUPS 1100
+/* Splits the ranks begin to end into groups whose probabilities are equal, or
+ * so close that all ranks of a group get their mean. Returns the number of
+ * groups, for a batch of n_lookups lookups. If law->has_bins is true, the batch
+ * is the batch of law_init, and the cold rows are the last group. */
+size_t law_split(const struct rank_law *law, double n_lookups, double begin,
+                 double end, struct law_group out[LAW_MAX_GROUPS]);
+
 /* Returns the uses of a row after de-duplication of ids within local batches.
  * The `count` uses of the row fall at random into `limit` local batches, and
  * each local batch with a use keeps one use. So the result is
