@@ -80,7 +80,7 @@ static void checked_exchanges(const struct oracle *base, const double *sums,
                               size_t n, double *exchanges_ms)
 {
     asked(base)->ops->exchanges(asked(base), sums, n, exchanges_ms);
-    note(base, exchanges_ms, n * STEP_N_EXCHANGES);
+    note(base, exchanges_ms, n * step_n_exchanges(base->step));
 }
 
 static double checked_total(const struct oracle *base, const double *max_ms)

@@ -99,6 +99,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
 {
     const struct wire_oracle *wires = wires_of(base);
     const struct oracle *first = wires->models[0];
+    const unsigned n_exchanges = step_n_exchanges(first->step);
 
     first->ops->terms(first, sums, n, compute_ms, terms_ms);
     /* makes room for the exchanges, the last device first */
@@ -108,7 +109,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         memmove(own_ms, terms_ms + i * first->n_terms,
                 first->n_terms * sizeof(*own_ms));
         own_ms += first->n_terms;
-        for (unsigned k = 1; k < N_WIRES; k++, own_ms += STEP_N_EXCHANGES)
+        for (unsigned k = 1; k < N_WIRES; k++, own_ms += n_exchanges)
             wires->models[k]->ops->exchanges(wires->models[k],
                                              sums + i * base->width, 1, own_ms);
     }
@@ -117,14 +118,16 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
 static double total(const struct oracle *base, const double *max_ms)
 {
     const struct wire_oracle *wires = wires_of(base);
+    const struct step *step = wires->models[0]->step;
+    const unsigned n_exchanges = step_n_exchanges(step);
     const double *exchanges_ms = max_ms + wires->models[0]->n_terms;
     double totals_ms[N_WIRES], own_ms[STEP_MAX_TERMS];
 
     totals_ms[0] = oracle_terms_total_ms(wires->models[0], max_ms);
     memcpy(own_ms, max_ms, wires->models[0]->n_terms * sizeof(*own_ms));
-    for (unsigned k = 1; k < N_WIRES; k++, exchanges_ms += STEP_N_EXCHANGES) {
-        for (unsigned e = 0; e < STEP_N_EXCHANGES; e++)
-            own_ms[step_exchanges[e]] = exchanges_ms[e];
+    for (unsigned k = 1; k < N_WIRES; k++, exchanges_ms += n_exchanges) {
+        for (unsigned e = 0; e < n_exchanges; e++)
+            own_ms[step_exchange_term(step, e)] = exchanges_ms[e];
         totals_ms[k] = oracle_terms_total_ms(wires->models[k], own_ms);
     }
     return worst_ms(wires, totals_ms);
@@ -148,5 +151,5 @@ void wire_oracle_init(struct wire_oracle *oracle,
     if (models[0]->ops->judge)
         oracle->ops.judge = judge;
     oracle->base.ops = &oracle->ops;
-    oracle->base.n_terms += (N_WIRES - 1) * STEP_N_EXCHANGES;
+    oracle->base.n_terms += (N_WIRES - 1) * step_n_exchanges(models[0]->step);
 }

@@ -1,61 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/formulas/comm_model.h"
 
+#include "core/sharding_groups.h"
+
+#include <assert.h>
 #include <math.h>
 #include <string.h>
-
-const char *const comm_form_names[] = {
-    [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
-
-double comm_rules_bytes(struct comm_rules rules,
-                        const struct comm_sample *sample)
-{
-    const double hosts = sample->n_hosts > 1 ? sample->n_hosts : 1;
-    const double near = hosts > 1 ? 1 / hosts : 1.0 / sample->n_ranks;
-
-    if (rules.form == COMM_TOTAL && hosts == 1)
-        return (double)sample->total_bytes;
-    if (rules.shares_port && sample->host_bytes)
-        return (double)sample->host_bytes * hosts / sample->n_ranks;
-    return (double)sample->max_bytes * (1 - near);
-}
-
-struct comm_curve comm_line(double alpha_us, double gbps)
-{
-    return (struct comm_curve){.n_knots = 2,
-                               .bytes = {0, gbps * 1e9},
-                               .us = {alpha_us, alpha_us + COMM_LINE_US}};
-}
-
-uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
-                         double *share)
-{
-    /* Counts all knots below `bytes` instead of stopping at the right one,
-     * since the CPU cannot predict the branch that ends a search. */
-    uint32_t k = 1;
-
-    for (uint32_t i = 1; i + 1 < curve->n_knots; i++)
-        k += bytes >= curve->bytes[i];
-    *share =
-        (bytes - curve->bytes[k - 1]) / (curve->bytes[k] - curve->bytes[k - 1]);
-    return k;
-}
-
-double comm_curve_us(const struct comm_curve *curve, double bytes)
-{
-    double share;
-    uint32_t k = comm_curve_knot(curve, bytes, &share);
-
-    return curve->us[k - 1] + share * (curve->us[k] - curve->us[k - 1]);
-}
-
-double comm_curve_gbps(const struct comm_curve *curve)
-{
-    uint32_t last = curve->n_knots - 1;
-
-    return 1e-3 * (curve->bytes[last] - curve->bytes[last - 1]) /
-           (curve->us[last] - curve->us[last - 1]);
-}
 
 /* Stretches a curve along its bytes so that its last line has this bandwidth.
  * The latency and the shape of the curve do not change. */
@@ -96,48 +46,6 @@ uint32_t comm_group_devices(const struct cluster *cluster)
     uint32_t n = cluster_group(cluster);
 
     return n && n < cluster->n_devices ? n : cluster->n_devices;
-}
-
-double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
-{
-    return ceil(bags * rate->bag_ns + ids * rate->id_ns);
-}
-
-/* Returns the time in which a device sorts its share of all lookups of the
- * table by row blocks. The time does not depend on the row blocks that the
- * device holds. */
-static double bucketize_ns(const struct problem *problem,
-                           const struct shard *shard,
-                           const struct id_rate *rate)
-{
-    const double n_devices = problem->cluster.n_devices;
-    struct shard all = *shard;
-
-    all.row_begin = 0;
-    all.row_end = problem->tables[shard->table].num_embeddings;
-    return comm_id_work_ns(rate, ceil(shard_bags(problem, &all)) / n_devices,
-                           ceil(shard_lookups(problem, &all)) / n_devices);
-}
-
-void comm_embed(const struct problem *problem, const struct shard *shard,
-                const struct id_rates *rates, double out[COMM_LANES])
-{
-    const double width = (double)(shard->col_end - shard->col_begin);
-    const double rows = (double)(shard->row_end - shard->row_begin);
-    const double ids = ceil(shard_lookups(problem, shard));
-    const double bags = ceil(shard_bags(problem, shard));
-
-    memset(out, 0, COMM_LANES * sizeof(*out));
-    if (shard_is_replica(shard->kind)) {
-        out[COMM_LANE_GRAD] = rows * width * 4;
-        return;
-    }
-    out[COMM_LANE_INPUT] = PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags;
-    out[COMM_LANE_PERMUTE] = comm_id_work_ns(&rates->permute, bags, ids);
-    if (shard_cuts_rows(shard->kind))
-        out[COMM_LANE_BUCKETIZE] =
-            bucketize_ns(problem, shard, &rates->bucketize);
-    out[COMM_LANE_OUTPUT] = shard_output_bytes(problem, shard);
 }
 
 static double transfer_ms(const struct comm_curve *curve, double bytes)
@@ -187,7 +95,7 @@ static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
         for (uint32_t r = begin; r < begin + n; r++)
             busiest = max_of(busiest, lane[r * width]);
         intra = max_of(intra, oracle->comm.rules.form == COMM_TOTAL
-                                  ? host * n * share
+                                  ? host * n * share * oracle->n_sharing
                                   : busiest * ((n - 1) * share));
         if (oracle->comm.rules.shares_port)
             inter =
@@ -210,21 +118,54 @@ static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
  * messages over 4 adapters of 25 GB/s (nccl-tests issue 252), which is 24 GB/s
  * for each adapter.
  */
-double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes)
+static double ring_ms(const struct comm_model *model,
+                      const struct reduction_ring *ring, double bytes)
 {
-    const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
-    const uint32_t in_last = n_devices % oracle->per_group;
-    const uint32_t n_adapters = in_last ? in_last : oracle->per_group;
-    const double sent = bytes * oracle->ring;
-    const double intra = transfer_ms(&oracle->comm.intra, sent);
+    const uint32_t in_last = ring->n_ranks % ring->per_group;
+    const uint32_t n_adapters = in_last ? in_last : ring->per_group;
+    const double sent = bytes * ring->sent;
+    const double intra = transfer_ms(&model->intra, sent);
     double inter;
 
-    if (n_devices <= oracle->per_group || !(bytes > 0))
+    if (ring->n_ranks <= ring->per_group || !(bytes > 0))
         return intra;
-    inter = transfer_ms(&oracle->comm.inter, sent / n_adapters);
-    if (oracle->comm.reduce_us > 0)
-        inter += 1e-3 * (oracle->comm.reduce_us - oracle->comm.inter.us[0]);
+    inter = transfer_ms(&model->inter, sent / n_adapters);
+    if (model->reduce_us > 0)
+        inter += 1e-3 * (model->reduce_us - model->inter.us[0]);
     return max_of(intra, inter);
+}
+
+double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes)
+{
+    return ring_ms(&oracle->all, &oracle->reduction, bytes);
+}
+
+/* Returns the bytes of a device that determine the time of a sync. If the
+ * devices of a host share a port to other hosts, they are the mean of the host
+ * with most bytes. */
+static double synced_bytes(const struct comm_oracle *oracle, const double *lane)
+{
+    const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
+    const size_t width = oracle->base.width;
+    const bool is_mean = oracle->comm.rules.shares_port &&
+                         oracle->sync.n_ranks > oracle->sync.per_group;
+    const uint32_t n_each = is_mean ? oracle->per_group : 1;
+    double most = 0;
+
+    for (uint32_t r = 0; r < n_devices; r += n_each) {
+        const uint32_t n = (uint32_t)min_u64(n_devices - r, n_each);
+
+        most = max_of(most, lane_sum(oracle, lane + r * width, n) / n_each);
+    }
+    return most;
+}
+
+static double sync_ms(const struct oracle *base, const double *sums)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    return ring_ms(&oracle->all, &oracle->sync,
+                   synced_bytes(oracle, sums + oracle->sync_at));
 }
 
 static double id_work_ms(const struct id_rate *rate, double ns)
@@ -319,6 +260,7 @@ static void exchange_phases(const struct comm_oracle *oracle,
 {
     const size_t width = oracle->base.width;
     const double *lanes = sums + oracle->comm_at;
+    const struct sharding_groups *groups = &oracle->base.problem->groups;
     double grad = 0;
 
     for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++)
@@ -327,6 +269,10 @@ static void exchange_phases(const struct comm_oracle *oracle,
     phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
         alltoall_ms(oracle, lanes + COMM_LANE_OUTPUT);
     phases_ms[PHASE_REDUCE] = comm_allreduce_ms(oracle, grad);
+    phases_ms[PHASE_SYNC] = 0;
+    if (oracle->step.syncs)
+        phases_ms[PHASE_SYNC] =
+            sync_ms(&oracle->base, sums) / (double)groups->sync_every;
     add_busy_exchanges(oracle, sums, phases_ms);
 }
 
@@ -386,6 +332,11 @@ static void sent_phases(const struct comm_oracle *oracle, const double *sums,
     phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
         sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
     phases_ms[PHASE_REDUCE] = comm_allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
+    phases_ms[PHASE_SYNC] = 0;
+    if (oracle->step.syncs)
+        phases_ms[PHASE_SYNC] =
+            ring_ms(&oracle->all, &oracle->sync, sums[oracle->sync_at]) /
+            (double)oracle->base.problem->groups.sync_every;
     add_busy_exchanges(oracle, sums, phases_ms);
 }
 
@@ -394,13 +345,15 @@ static void exchanges(const struct oracle *base, const double *sums, size_t n,
 {
     const struct comm_oracle *oracle = (const void *)base;
 
-    for (size_t i = 0; i < n; i++, exchanges_ms += STEP_N_EXCHANGES) {
+    const unsigned n_exchanges = step_n_exchanges(&oracle->step);
+
+    for (size_t i = 0; i < n; i++, exchanges_ms += n_exchanges) {
         double phases_ms[N_PHASES] = {0}, terms_ms[STEP_MAX_TERMS];
 
         sent_phases(oracle, sums + i * base->width, phases_ms);
         step_terms(&oracle->step, phases_ms, terms_ms);
-        for (unsigned e = 0; e < STEP_N_EXCHANGES; e++)
-            exchanges_ms[e] = terms_ms[step_exchanges[e]];
+        for (unsigned e = 0; e < n_exchanges; e++)
+            exchanges_ms[e] = terms_ms[step_exchange_term(&oracle->step, e)];
     }
 }
 
@@ -448,6 +401,7 @@ struct step comm_model_step(const struct comm_model *model,
         .dense_ms = job_dense_ms(job),
         .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
         .look_up_ms = model->forward_base_ms,
+        .syncs = problem_n_groups(problem) > 1 && problem->groups.sync_every,
     };
 
     memcpy(step.overlap_cost, model->overlap_cost, sizeof(step.overlap_cost));
@@ -498,6 +452,29 @@ static struct wire wire_of(const struct comm_model *model,
             has_hosts && !model->measured_inter && !(cluster->inter_gbps > 0)};
 }
 
+static struct reduction_ring ring_of(uint32_t n_ranks, uint32_t per_group)
+{
+    const double n = n_ranks;
+
+    return (struct reduction_ring){
+        .n_ranks = n_ranks, .per_group = per_group, .sent = 2 * (n - 1) / n};
+}
+
+/* Sets the rings over all devices of the job and over a replica group, and the
+ * number of groups that share the memory of a host. */
+static void set_rings(struct comm_oracle *oracle)
+{
+    const struct problem *problem = oracle->base.problem;
+    const struct cluster whole = sharding_groups_cluster(problem);
+
+    oracle->reduction = ring_of(whole.n_devices, comm_group_devices(&whole));
+    oracle->sync = ring_of(problem_n_groups(problem),
+                           sharding_groups_replicas_near(problem));
+    oracle->n_sharing = sharding_groups_per_host(problem);
+    if (problem_n_groups(problem) == 1)
+        oracle->all = oracle->comm;
+}
+
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
     const struct cluster *cluster = &oracle->base.problem->cluster;
@@ -506,7 +483,7 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->per_group = comm_group_devices(cluster);
     oracle->near = (oracle->per_group - 1) / n_devices;
     oracle->far = (n_devices - oracle->per_group) / n_devices;
-    oracle->ring = 2 * (n_devices - 1) / n_devices;
+    set_rings(oracle);
     oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
     add_dedup(oracle);
     oracle->comm_at = oracle->base.width - COMM_LANES;
@@ -525,4 +502,26 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.cost.exchange_error = oracle->comm.error;
     oracle->base.cost.host = oracle->comm.host;
     oracle->base.cost.wire = wire_of(&oracle->comm, cluster);
+}
+
+static void sync_embed(const struct oracle *base, const struct shard *shards,
+                       size_t n, double *out)
+{
+    const struct comm_oracle *oracle = (const void *)base;
+
+    oracle->unsynced.embed(base, shards, n, out);
+    for (size_t i = 0; i < n; i++)
+        out[i * base->width + oracle->sync_at] =
+            shard_sync_bytes(base->problem, &shards[i]);
+}
+
+void comm_oracle_add_sync(struct comm_oracle *oracle)
+{
+    if (problem_n_groups(oracle->base.problem) == 1)
+        return;
+    assert(!oracle->base.busy_sums);
+    oracle->unsynced = oracle->ops;
+    oracle->sync_at = oracle->base.width++;
+    oracle->ops.embed = sync_embed;
+    oracle->ops.sync_ms = sync_ms;
 }

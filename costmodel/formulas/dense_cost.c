@@ -335,7 +335,7 @@ static void price_reduce(struct dense_cost *cost,
     const unsigned bytes = dense_type_bytes(dense->gradients);
     double end_ms = 0, hidden_ms;
 
-    if (oracle->base.problem->cluster.n_devices == 1)
+    if (problem_all_devices(oracle->base.problem) == 1)
         return;
     for (uint32_t i = 0; i < n; i++) {
         const double ms =

@@ -26,6 +26,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/sharding_groups.h"
 #include "costmodel/formulas/comm_busy.h"
 #include "costmodel/formulas/comm_curves.h"
 #include "costmodel/formulas/dense_cost.h"
@@ -306,6 +307,23 @@ static const struct gpu_spec *model_spec(const struct gpu_spec *published,
     return spec;
 }
 
+/* Returns the communication over a cluster. `whose` is the source of the
+ * figures that the model did not measure. */
+static struct comm_model comm_of(const struct model *model,
+                                 const struct gpu_spec *spec,
+                                 const struct cluster *cluster,
+                                 const char *whose, struct arena *arena)
+{
+    struct comm_model comm = job_comm(spec, cluster);
+
+    comm.source = whose;
+    if (model->has_comm &&
+        comm_curves_apply(&model->comm, cluster, arena, &comm))
+        comm.error = (struct cost_error){0};
+    comm_model_ask(&comm, cluster, arena);
+    return comm;
+}
+
 /* Sets the constants that the net does not cover: communication that was not
  * measured, and, for a GPU, its memory bandwidth. The constants are those of
  * the measured GPU. If the figures of the measured GPU are unknown, the
@@ -317,6 +335,7 @@ static int choose_constants(struct learned *learned,
     const struct model *model = &learned->model;
     const char *gpu = problem->cluster.gpu, *whose;
     const struct gpu_spec *spec, *planned;
+    const struct cluster whole = sharding_groups_cluster(problem);
     struct comm_model *comm = &learned->priced.comm;
     struct err ignored = {0};
 
@@ -341,12 +360,8 @@ static int choose_constants(struct learned *learned,
         strncmp(model->setting.device, "cpu:", 4) != 0)
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
     learned->spec = spec = model_spec(spec, model, arena);
-    *comm = job_comm(spec, &problem->cluster);
-    comm->source = whose;
-    if (model->has_comm &&
-        comm_curves_apply(&model->comm, &problem->cluster, arena, comm))
-        comm->error = (struct cost_error){0};
-    comm_model_ask(comm, &problem->cluster, arena);
+    learned->priced.all = comm_of(model, spec, &whole, whose, arena);
+    *comm = comm_of(model, spec, &problem->cluster, whose, arena);
     comm->source = arena_printf(
         arena, "%s; forward and backward are told apart by roofline:%s",
         comm->source, spec->name);
@@ -569,6 +584,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
         error_of(model, &learned->priced.base, arena);
     comm_oracle_init(&learned->priced, &ops);
     comm_oracle_add_busy(&learned->priced, arena);
+    comm_oracle_add_sync(&learned->priced);
     if (dense_cost_add(&learned->priced, learned->spec,
                        learned->is_elsewhere ? NULL : &model->products, err))
         return -1;

@@ -2,6 +2,7 @@
 #include "costmodel/models/roofline_oracle.h"
 
 #include "base/hash.h"
+#include "core/sharding_groups.h"
 #include "costmodel/formulas/comm_busy.h"
 #include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/roofline.h"
@@ -80,17 +81,28 @@ static size_t judge(const struct oracle *oracle, const struct shard *shards,
     return 0;
 }
 
+static struct comm_model comm_of(const struct gpu_spec *spec,
+                                 const struct cluster *cluster,
+                                 struct arena *arena)
+{
+    struct comm_model comm = job_comm(spec, cluster);
+
+    comm_model_ask(&comm, cluster, arena);
+    return comm;
+}
+
 struct oracle *roofline_oracle(const struct gpu_spec *spec,
                                const struct problem *problem,
                                struct arena *arena)
 {
     static const struct oracle_ops ops = {
         .embed = embed, .compute = compute, .judge = judge};
+    const struct cluster whole = sharding_groups_cluster(problem);
     struct roofline *roofline = ARENA_NEW(arena, struct roofline, 1);
 
     roofline->spec = spec;
-    roofline->priced.comm = job_comm(spec, &problem->cluster);
-    comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
+    roofline->priced.comm = comm_of(spec, &problem->cluster, arena);
+    roofline->priced.all = comm_of(spec, &whole, arena);
     roofline->reuse = problem_use_all(problem, (double)problem->batch, arena);
     roofline->priced.device_ms = device_ms;
     roofline->priced.base = (struct oracle){
@@ -106,6 +118,7 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
     };
     comm_oracle_init(&roofline->priced, &ops);
     comm_oracle_add_busy(&roofline->priced, arena);
+    comm_oracle_add_sync(&roofline->priced);
     return &roofline->priced.base;
 }
 

@@ -111,7 +111,7 @@ extern const double wires_between[N_WIRES_BETWEEN];
 
 /* Largest number of terms of an oracle: the terms of a step, with the exchanges
  * once for each wire. */
-#define ORACLE_MAX_TERMS (STEP_MAX_TERMS + (N_WIRES - 1) * STEP_N_EXCHANGES)
+#define ORACLE_MAX_TERMS (STEP_MAX_TERMS + (N_WIRES - 1) * STEP_MAX_EXCHANGES)
 
 struct oracle;
 
@@ -157,8 +157,9 @@ struct oracle_ops {
     void (*terms)(const struct oracle *oracle, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms);
     /* Optional; NULL if there is no `terms` or no step. Takes sums[n][width] of
-     * n devices. Fills exchanges_ms[n][STEP_N_EXCHANGES] with those of their
-     * terms that step_exchanges lists. It costs less than `terms`. */
+     * n devices. Fills exchanges_ms[n][step_n_exchanges] with those of their
+     * terms that are exchanges, in the order of step_exchange_term. It costs
+     * less than `terms`. */
     void (*exchanges)(const struct oracle *oracle, const double *sums, size_t n,
                       double *exchanges_ms);
     /* Optional; NULL if oracle_terms_total_ms computes the total by the step or
@@ -171,6 +172,9 @@ struct oracle_ops {
      * oracle has a step. */
     void (*phases)(const struct oracle *oracle, const double *sums,
                    const double *compute_ms, double (*phases_ms)[N_PHASES]);
+    /* Optional; NULL if the problem has one sharding group. Returns the time
+     * of one sync of the sharding groups, from sums[R][width]. */
+    double (*sync_ms)(const struct oracle *oracle, const double *sums);
     /* Optional; NULL if all predictions are equally reliable. Estimates how
      * reliable the predicted time of an assignment is. Inputs are all n shards
      * of the assignment and compute_ms[R]. Stores the error of the lookup time

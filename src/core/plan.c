@@ -365,6 +365,15 @@ static uint64_t mix_dense(const struct plan *plan, uint64_t hash)
     return mix_double(dense_cost_ms(&plan->dense), hash);
 }
 
+static uint64_t mix_groups(const struct sharding_groups *groups, uint64_t hash)
+{
+    hash = mix_u64(groups->count, hash);
+    hash = mix_u64(groups->layout, hash);
+    hash = mix_u64(groups->devices_per_host, hash);
+    hash = mix_u64(groups->hosts_per_domain, hash);
+    return mix_u64(groups->sync_every, hash);
+}
+
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
 {
     const struct problem *problem = &plan->problem;
@@ -415,6 +424,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
         if (problem->job.asks_host)
             hash = mix_double(problem->job.host_ms, hash);
     }
+    if (problem_n_groups(problem) > 1)
+        hash = mix_groups(&problem->groups, hash);
     hash = mix_text(plan->cost.hash, hash);
     hash_text(text, hash);
     return text;

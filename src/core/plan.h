@@ -49,6 +49,12 @@ struct wire_regret {
     double gain_frac;
 };
 
+/* One sync of the sharding groups (core/sharding_groups.h). */
+struct sync_cost {
+    double bytes; /* weights and optimizer state of the device with most */
+    double ms;    /* time of the sync; a step has 1 / sync_every of it */
+};
+
 struct plan {
     struct problem problem;
     struct shard *shards; /* [n_shards], sorted by (table, col, row, device) */
@@ -80,6 +86,8 @@ struct plan {
     uint32_t n_floored;
     struct cost_source cost;
     struct wire_regret wire;
+    /* sync of the sharding groups; 0 if there is one group, or without costs */
+    struct sync_cost sync;
     /* name of the search that made the plan: "reference", "baseline:dim" ... */
     const char *search;
     /* reason why the search ended: "done", "budget", "time", "interrupt" or

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/plan_judge.h"
+#include "core/sharding_groups.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -159,6 +160,8 @@ static int check_problem(const struct problem *problem, struct err *err)
     for (size_t i = 0; i < problem->n_tables; i++)
         if (check_table(problem, i, err))
             return -1;
+    if (problem_n_groups(problem) > 1 && sharding_groups_judge(problem, err))
+        return -1;
     return check_unique_names(problem, err);
 }
 

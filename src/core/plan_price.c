@@ -2,6 +2,7 @@
 #include "core/plan_price.h"
 
 #include "core/cluster.h"
+#include "core/sharding_groups.h"
 
 /* Largest share by which two totals differ that count as equal. It covers the
  * rounding of totals in files. */
@@ -156,6 +157,10 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
     plan->cost = oracle->cost;
+    plan->sync = (struct sync_cost){0};
+    if (oracle->ops->sync_ms)
+        plan->sync = (struct sync_cost){
+            plan_sync_bytes(plan), oracle->ops->sync_ms(oracle, what_if.sums)};
     plan->dense = oracle->dense ? *oracle->dense : (struct dense_cost){0};
     if (oracle->ops->judge)
         plan->cost.n_outside = oracle->ops->judge(

@@ -296,6 +296,8 @@ bool shard_changes_training(const struct problem *problem,
                                  problem->dense_optimizer);
 }
 
+const char *const groups_layout_names[] = {"contiguous", "strided", NULL};
+
 const char *const table_layout_names[] = {"plain", "fbgemm", NULL};
 
 /* Number of state values of each optimizer, per weight element and per row. */

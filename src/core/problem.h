@@ -127,6 +127,25 @@ enum row_cut {
     ROW_CUT_RANKS
 };
 
+/* Ranks of the sharding groups of a job (core/sharding_groups.h). */
+enum groups_layout { GROUPS_CONTIGUOUS, GROUPS_STRIDED };
+extern const char *const groups_layout_names[]; /* NULL-terminated */
+
+/* Sharding groups of a job (core/sharding_groups.h). */
+struct sharding_groups {
+    /* G; 0 or 1: all GPUs are one group, and the other members are 0 */
+    uint32_t count;
+    enum groups_layout layout;
+    /* hosts and NVLink domains of the whole job, like the members of struct
+     * cluster */
+    uint32_t devices_per_host, hosts_per_domain;
+    /* K: steps from one sync of the groups to the next; 0: not known, so that a
+     * sync takes no time of a step */
+    uint64_t sync_every;
+};
+/* Largest K that files and options may give. */
+#define GROUPS_MAX_SYNC_EVERY 1e12
+
 struct problem {
     struct table *tables; /* [n_tables], in the order of the input */
     size_t n_tables;
@@ -156,7 +175,28 @@ struct problem {
      * narrower pieces. */
     uint32_t min_width;
     struct job job;
+    /* If the job has several sharding groups, the cluster and the batch of the
+     * problem are those of one group. */
+    struct sharding_groups groups;
 };
+
+/* Returns the number of sharding groups, >= 1. */
+static inline uint32_t problem_n_groups(const struct problem *problem)
+{
+    return problem->groups.count > 1 ? problem->groups.count : 1;
+}
+
+/* Returns the number of devices of the job, over all sharding groups. */
+static inline uint32_t problem_all_devices(const struct problem *problem)
+{
+    return problem->cluster.n_devices * problem_n_groups(problem);
+}
+
+/* Returns the samples of a step over all sharding groups. */
+static inline uint64_t problem_all_samples(const struct problem *problem)
+{
+    return problem->batch * problem_n_groups(problem);
+}
 
 /* A piece of a table on a device. Its ranges of rows and columns are half-open:
  * `end` is excluded. */

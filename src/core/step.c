@@ -31,10 +31,13 @@ enum term {
     TERM_TURN_PART,
     N_TERMS
 };
-_Static_assert(N_TERMS == STEP_MAX_TERMS, "as the header says");
+_Static_assert(N_TERMS + 1 == STEP_MAX_TERMS, "a sync is one more term");
 
-const unsigned step_exchanges[STEP_N_EXCHANGES] = {TERM_OUTPUT, TERM_REDUCE,
-                                                   TERM_INPUT};
+static const enum term exchange_terms[] = {TERM_OUTPUT, TERM_REDUCE,
+                                           TERM_INPUT};
+#define N_EXCHANGE_TERMS (sizeof exchange_terms / sizeof *exchange_terms)
+_Static_assert(N_EXCHANGE_TERMS + 1 == STEP_MAX_EXCHANGES,
+               "a sync is one more exchange");
 
 static const struct {
     /* 1 / (number of batches in flight). The step takes at least this share of
@@ -48,15 +51,31 @@ static const struct {
     [PIPELINE_SEMISYNC] = {1. / 2, TERM_TURN + 1},
 };
 
-unsigned step_n_terms(const struct step *step)
+static unsigned n_terms_without_sync(const struct step *step)
 {
     return step->n_chunks > 1 ? N_TERMS : pipelines[step->pipeline].n_terms;
+}
+
+unsigned step_n_terms(const struct step *step)
+{
+    return n_terms_without_sync(step) + step->syncs;
+}
+
+unsigned step_n_exchanges(const struct step *step)
+{
+    return N_EXCHANGE_TERMS + step->syncs;
+}
+
+unsigned step_exchange_term(const struct step *step, unsigned exchange)
+{
+    return exchange < N_EXCHANGE_TERMS ? exchange_terms[exchange]
+                                       : n_terms_without_sync(step);
 }
 
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms)
 {
-    const unsigned n_terms = step_n_terms(step);
+    const unsigned n_terms = n_terms_without_sync(step);
     const bool is_ahead = step->pipeline == PIPELINE_SEMISYNC;
     const bool fills_cache = step->pipeline == PIPELINE_PREFETCH;
     /* time between the input exchange and the lookups */
@@ -84,6 +103,8 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
         terms_ms[TERM_ON_PART] = before + look_up / step->n_chunks;
         terms_ms[TERM_TURN_PART] = backward + look_up / step->n_chunks;
     }
+    if (step->syncs)
+        terms_ms[n_terms] = phases_ms[PHASE_SYNC];
 }
 
 /* Returns the time until the last chunk of the outputs is exchanged: e(a) of
@@ -140,8 +161,9 @@ static double ordered_ms(const struct step *step, const double *most_ms,
     return max_of(turn, least);
 }
 
-static double step_of_terms(const struct step *step, const double *most_ms,
-                            double gradient_ms)
+/* Returns the time of a step without the sync of sharding groups. */
+static double unsynced_ms(const struct step *step, const double *most_ms,
+                          double gradient_ms)
 {
     const double input = most_ms[TERM_INPUT], output = most_ms[TERM_OUTPUT];
     const double backward = most_ms[TERM_BACKWARD];
@@ -178,6 +200,14 @@ static double step_of_terms(const struct step *step, const double *most_ms,
     return max_of(ms, input + output + after + step->dense_reduce_ms);
 }
 
+static double step_of_terms(const struct step *step, const double *most_ms,
+                            double gradient_ms)
+{
+    const double ms = unsynced_ms(step, most_ms, gradient_ms);
+
+    return step->syncs ? ms + most_ms[n_terms_without_sync(step)] : ms;
+}
+
 double step_ms(const struct step *step, const double *most_ms)
 {
     return step_of_terms(step, most_ms,
@@ -204,7 +234,7 @@ static const enum step_part parts[N_PHASES] = {
     [PHASE_CACHE] = STEP_INPUT,       [PHASE_FORWARD] = STEP_FORWARD,
     [PHASE_OUTPUT] = STEP_OUTPUT,     [PHASE_GRADIENT] = STEP_GRADIENT,
     [PHASE_BACKWARD] = STEP_BACKWARD, [PHASE_REDUCE] = STEP_REPLICAS,
-    [PHASE_UPDATE] = STEP_REPLICAS,
+    [PHASE_UPDATE] = STEP_REPLICAS,   [PHASE_SYNC] = STEP_REPLICAS,
 };
 
 void step_parts(const double phases_ms[N_PHASES], double parts_ms[N_STEP_PARTS])

@@ -37,6 +37,9 @@ enum phase {
     PHASE_BACKWARD, /* backward pass with the optimizer update */
     PHASE_REDUCE,   /* all-reduce (an exchange) of the gradients of replicas */
     PHASE_UPDATE,   /* optimizer update of replicas */
+    /* average of the tables over sharding groups (core/sharding_groups.h): the
+     * time of one sync divided by the steps from one sync to the next */
+    PHASE_SYNC,
     N_PHASES
 };
 
@@ -63,7 +66,8 @@ enum step_part {
     STEP_OUTPUT,
     STEP_GRADIENT,
     STEP_BACKWARD,
-    STEP_REPLICAS, /* all-reduce and optimizer update of replicas */
+    STEP_REPLICAS, /* all-reduce and optimizer update of replicas, and the sync
+                      of sharding groups */
     N_STEP_PARTS
 };
 /* names of the parts: "input" ... */
@@ -103,13 +107,16 @@ struct step {
      * delays the phases that run at the same time. 0: no delay. 1: the delay of
      * phases that run one after the other. */
     double overlap_cost[N_PHASES];
+    bool syncs; /* true: sharding groups sync now and then (PHASE_SYNC) */
 };
 
-#define STEP_MAX_TERMS 10
-/* Number of terms that are the time of a single exchange, and their indices.
- * All other terms have no exchange in them. */
-#define STEP_N_EXCHANGES 3
-extern const unsigned step_exchanges[STEP_N_EXCHANGES];
+#define STEP_MAX_TERMS 11
+/* Terms that are the time of a single exchange. All other terms have no
+ * exchange in them. step_n_exchanges returns their number, and
+ * step_exchange_term the index of one of them among the terms. */
+#define STEP_MAX_EXCHANGES 4
+unsigned step_n_exchanges(const struct step *step);
+unsigned step_exchange_term(const struct step *step, unsigned exchange);
 
 /* Returns the larger of a and b, or b if either of them is NaN. Faster than
  * fmax, which tests for NaN. */
@@ -118,7 +125,8 @@ static inline double max_of(double a, double b)
     return a > b ? a : b;
 }
 
-/* Returns the number of terms of the step: 5 to STEP_MAX_TERMS. */
+/* Returns the number of terms of the step: 5 to STEP_MAX_TERMS. The sync is the
+ * last term if the step has one. */
 unsigned step_n_terms(const struct step *step);
 /* Fills terms_ms[step_n_terms] with the terms of one rank. */
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
@@ -140,6 +148,7 @@ double step_ms(const struct step *step, const double *most_ms);
  *     D                     dense part of the model (dense_ms)
  *     T_D                   all-reduce of its gradients (dense_reduce_ms); its
  *                           exposed part is in D
+ *     T_S                   share of the sync of sharding groups in a step
  *     N                     number of chunks
  *     t                     T_O / N, plus chunk_ms if N > 1
  *     a                     argument of e(): P, P + Q, B or 0
@@ -184,6 +193,8 @@ double step_ms(const struct step *step, const double *most_ms);
  *      shorter.
  *   2. The step is at least T_I + T_O + T_G + T_A + T_D, because all exchanges
  *      share the same links.
+ *
+ * T_S is added to the result, because nothing runs beside a sync.
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);

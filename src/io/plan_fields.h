@@ -181,6 +181,24 @@ static const struct place_field wire_fields[] = {
     {"break_even_gbps", WIRE(break_even_gbps), false, 0, 1e9, NULL},
     {"gain_frac", WIRE(gain_frac), false, 0, 1e9, NULL},
 };
+/* Sharding groups. node_group_size is DMPCollection's argument: it is written
+ * for other programs, and not read. The last two members are written only if
+ * the plan has costs. */
+enum { OF_GROUP_DOMAIN = 3, OF_SYNC_EVERY };
+#define GROUPS(member) MEMBER_OF(struct sharding_groups, member)
+static const struct place_field groups_fields[] = {
+    {"count", GROUPS(count), true, 2, CLUSTER_MAX_GPUS, NULL},
+    {"layout", GROUPS(layout), true, 0, 0, groups_layout_names},
+    {"gpus_per_host", GROUPS(devices_per_host), true, 1, CLUSTER_MAX_GPUS,
+     NULL},
+    {"pod_size", GROUPS(hosts_per_domain), false, 1, CLUSTER_MAX_GPUS, NULL},
+    {"sync_every", GROUPS(sync_every), false, 1, GROUPS_MAX_SYNC_EVERY, NULL},
+};
+#define SYNC(member) MEMBER_OF(struct sync_cost, member)
+static const struct place_field sync_fields[] = {
+    {"sync_bytes", SYNC(bytes), false, 0, 1e18, NULL},
+    {"sync_ms", SYNC(ms), false, 0, PLAN_MAX_MS, NULL},
+};
 /* Time of the host in the cost model of plans before version 0.3. total_ms of
  * these plans is at least this time. */
 static const struct place_field old_host_field[] = {

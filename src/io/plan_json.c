@@ -467,12 +467,27 @@ static int read_wire(struct wire_regret *wire, const struct json_place *root,
                : 0;
 }
 
+static int read_groups(struct plan *plan, const struct json_place *root,
+                       struct err *err)
+{
+    struct json_place place;
+
+    if (!place_has(root, "groups"))
+        return 0;
+    return place_object(&place, root, "groups", err) ||
+                   PLACE_FIELDS(&plan->problem.groups, &place, groups_fields,
+                                err) ||
+                   PLACE_FIELDS(&plan->sync, &place, sync_fields, err)
+               ? -1
+               : 0;
+}
+
 static int read_plan(struct plan *plan, const struct json_place *root,
                      struct json_list lists[PLAN_N_LISTS], struct err *err)
 {
     if (read_version(root, err) ||
         read_cluster(&plan->problem.cluster, root, err) ||
-        read_head(plan, root, err) ||
+        read_head(plan, root, err) || read_groups(plan, root, err) ||
         read_tables(&plan->problem, root, &lists[PLAN_TABLES], err) ||
         read_shards(plan, root, &lists[PLAN_SHARDS], err) ||
         read_devices(plan, root, err) || read_step(plan, root, err) ||

@@ -250,6 +250,22 @@ static json_t *from_step(const struct plan *plan)
     return value;
 }
 
+static json_t *from_groups(const struct plan *plan)
+{
+    const struct sharding_groups *groups = &plan->problem.groups;
+    json_t *value = place_row(groups, groups_fields, OF_GROUP_DOMAIN);
+
+    if (groups->hosts_per_domain > 1)
+        place_set_fields(value, groups, &groups_fields[OF_GROUP_DOMAIN], 1);
+    set(value, "node_group_size",
+        json_integer(cluster_group(&plan->problem.cluster)));
+    if (groups->sync_every)
+        place_set_fields(value, groups, &groups_fields[OF_SYNC_EVERY], 1);
+    if (plan->sync.ms > 0)
+        PLACE_SET_FIELDS(value, &plan->sync, sync_fields);
+    return value;
+}
+
 static json_t *from_head(const struct plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -267,6 +283,8 @@ static json_t *from_head(const struct plan *plan)
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         place_set_fields(root, plan, &plan_fields[OF_MIN_WIDTH], 1);
     set(root, "cluster", from_cluster(plan));
+    if (problem_n_groups(problem) > 1)
+        set(root, "groups", from_groups(plan));
     set(root, "cost_model", from_cost_source(&plan->cost));
     if (plan_has_parts(plan) || !job_is_default(&problem->job))
         set(root, "step", from_step(plan));
@@ -301,7 +319,8 @@ static void set_step_times(json_t *root, const struct plan *plan)
     set(root, "step_ms", json_real(step.ms));
     set(root, "step_range_ms", json_pack("[ff]", step.least_ms, step.most_ms));
     set(root, "samples_per_second",
-        json_real_or_null(1000 * (double)plan->problem.batch / step.ms));
+        json_real_or_null(1000 * (double)problem_all_samples(&plan->problem) /
+                          step.ms));
 }
 
 /* Returns table i of the plan `ctx`. It has the type json_element_fn. */
