@@ -327,6 +327,8 @@ static int print_script(const struct plan *plan,
     int rc;
 
     (void)options;
+    if (emit_one_group(problem, "DLRM", err))
+        return -1;
     for (size_t i = 0; i < problem->n_tables; i++)
         if (check_table(&problem->tables[i], &problem->tables[0], err))
             return -1;

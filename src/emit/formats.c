@@ -17,6 +17,15 @@ int emit_check_json(const char *text, size_t len, const char *source,
     return rc;
 }
 
+int emit_one_group(const struct problem *problem, const char *format,
+                   struct err *err)
+{
+    return problem_n_groups(problem) == 1
+               ? 0
+               : err_input(err, "the plan has %u groups, which %s has not",
+                           problem_n_groups(problem), format);
+}
+
 size_t emit_shards_end(const struct plan *plan, size_t begin)
 {
     size_t end = begin + 1;

@@ -58,6 +58,11 @@ extern const struct emitter *const emit_formats[]; /* [number of formats] */
 #define EMIT_CHOICE(name, text) "|" text
 #define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
+/* Refuses a plan of several sharding groups. `format` is the format that has
+ * none. */
+int emit_one_group(const struct problem *problem, const char *format,
+                   struct err *err) MUST_CHECK;
+
 /* Checks that a text is JSON (has the type file_check). */
 file_check emit_check_json MUST_CHECK;
 

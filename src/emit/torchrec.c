@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "emit/formats.h"
+#include "emit/torchrec_job.h"
 
 #include <assert.h>
 #include <math.h>
@@ -431,16 +432,14 @@ static int print_plan(const struct plan *plan,
                       const struct emit_options *options, struct buf *out,
                       struct err *err)
 {
-    const struct cluster *cluster = &plan->problem.cluster;
     const char *name, *separator = "";
     json_t *modules = NULL, *tables;
 
-    if (make_modules(&modules, plan, options, err))
+    if (torchrec_check_groups(&plan->problem, err) ||
+        make_modules(&modules, plan, options, err))
         return -1;
-    buf_printf(out, "{\"world_size\": %u, \"local_world_size\": %u, ",
-               cluster->n_devices, cluster->devices_per_host);
-    if (cluster->hosts_per_domain > 1)
-        buf_printf(out, "\"pod_size\": %u, ", cluster->hosts_per_domain);
+    buf_printf(out, "{");
+    torchrec_print_job(&plan->problem, out);
     buf_printf(out, "\"plan\": {");
     json_object_foreach(modules, name, tables)
     {
@@ -537,7 +536,8 @@ static int print_constraints(const struct plan *plan,
                                        .sequence_module = "sequence",
                                        .prefix = options->prefix};
     json_t *modules = NULL, *root = json_object();
-    int rc = make_modules(&modules, plan, &names, err);
+    int rc = emit_one_group(&plan->problem, "TorchRec's planner", err) ||
+             make_modules(&modules, plan, &names, err);
 
     for (uint32_t i = 0; !rc && i < plan->problem.n_tables; i++) {
         const struct table *table = &plan->problem.tables[i];
@@ -564,7 +564,7 @@ static int print_constraints(const struct plan *plan,
     }
     json_decref(modules);
     json_decref(root);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const struct emitter emit_torchrec_constraints = {print_constraints,

@@ -6,9 +6,17 @@
 The keys of the sharded KeyedTensor are ordered by sharding type and rank. Look
 outputs up by name, not by their position in values(). The job's dense
 optimizer has to update replicas.
+
+A plan of several sharding groups needs DMPCollection in its place:
+
+    groups, pipeline = load_groups("plan.json")
+    model = DMPCollection(
+        model, device, plan, world_size, global_pg=pg, **groups
+    )
+    pipeline = TrainPipelineSparseDist(model, optimizer, device, **pipeline)
 """
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from torchrec.distributed import comm
 from torchrec.distributed.types import (
@@ -66,13 +74,17 @@ def _check_job(path: str, made_for: Json, world_size: int) -> None:
 def _check_ranks(name: str, entry: Json, made_for: Json) -> None:
     kind, ranks = entry["sharding_type"], entry["ranks"]
     world_size = made_for["world_size"]
+    group = made_for["local_world_size"] * made_for.get("pod_size", 1)
+    if "groups" in made_for:  # the ranks are those of one group
+        world_size = made_for["groups"]["sharding_group_size"]
+        group = made_for["groups"]["node_group_size"]
     if max(ranks) >= world_size:
         raise ValueError(f"{name}: rank {max(ranks)} of {world_size}")
     n = 1
     if kind in ("row_wise", "data_parallel"):
         n = world_size
     elif kind in ("table_row_wise", "grid_shard"):
-        n = made_for["local_world_size"] * made_for.get("pod_size", 1)
+        n = group
     if len(ranks) % n:
         raise ValueError(
             f"{name}: {kind} over {len(ranks)} ranks, "
@@ -183,6 +195,21 @@ def build_plan(made_for: Json, model: Any, device_type: str = "cuda") -> Any:
             }
         )
     return ShardingPlan(plan)
+
+
+def load_groups(path: str) -> Tuple[Json, Json]:
+    """Returns arguments of DMPCollection, and of the training pipeline.
+
+    Raises ValueError if the plan at path has one group, so that it needs
+    DistributedModelParallel.
+    """
+    with open(path, encoding="utf-8") as file:
+        groups = dict(json.load(file).get("groups", {}))
+    if not groups:
+        raise ValueError(f"{path} is a plan of one group")
+    interval = "dmp_collection_sync_interval_batches"
+    pipeline = {interval: groups.pop(interval)}
+    return groups, pipeline
 
 
 def load_plan(
