@@ -48,6 +48,12 @@ static int run_diff(struct cli *cli, struct err *err)
     for (int i = 0; i < 2; i++)
         if (planning_load(&diff.plans[i], diff.paths[i], NULL, cli, err))
             return -1;
+    if (problem_n_groups(&diff.plans[0].problem) !=
+        problem_n_groups(&diff.plans[1].problem))
+        return err_input(err, "%s has %u groups, but %s has %u", diff.paths[0],
+                         problem_n_groups(&diff.plans[0].problem),
+                         diff.paths[1],
+                         problem_n_groups(&diff.plans[1].problem));
     for (int i = 0; i < 2; i++)
         diff.paths[i] = text_shown(diff.paths[i], cli->arena);
     if (price_both(&diff, cli, err))

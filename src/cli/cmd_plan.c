@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file_write.h"
 #include "cli/plan_grid.h"
+#include "cli/plan_groups.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
 #include "cli/planning.h"
@@ -151,15 +152,21 @@ static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
 
-    if (check_search(cli, err) ||
+    if (check_search(cli, err) || plan_groups_check(cli, err) ||
         (cli_given(cli, "from") &&
          planning_load(&request.from, cli_string(cli, "from"), cli->args[0],
                        cli, err)) ||
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
                          cli, err))
         return -1;
+    if (problem_n_groups(&request.from.problem) > 1)
+        return err_usage(err, "option '--from': %s is a plan of %u groups",
+                         cli_shown(cli, "from"),
+                         problem_n_groups(&request.from.problem));
     if (plan_has_grid(cli))
         return plan_grid(&request, err);
+    if (plan_has_groups(cli))
+        return plan_groups(&request, err);
     return plan_once(&request, err);
 }
 
@@ -169,8 +176,9 @@ const struct command command_plan = {
     .summary = "find the best placement of the tables and report it",
     .example = "neuroshard plan tables.csv --gpus 8 --gpu h200 -o plan.json",
     .options = {batch_options, count_options, cluster_options, problem_options,
-                job_options, planning_options, replanning_options, own_options,
-                seed_options, progress_options},
+                job_options, groups_options, planning_options,
+                replanning_options, own_options, seed_options,
+                progress_options},
     .has_wide = true,
     .ends_at_once = true,
     .n_args = {1, 1},

@@ -130,6 +130,11 @@ static int load_plan(struct run_request *run, struct err *err)
 
     if (plan_load(plan, run->cli->args[0], run->cli->arena, err))
         return -1;
+    if (problem_n_groups(&plan->problem) > 1)
+        return err_input(err,
+                         "%s: 'run' executes plans of one group, and this one "
+                         "has %u",
+                         run->cli->args[0], problem_n_groups(&plan->problem));
     memcpy(&job, &plan->problem.job, sizeof(job));
     if (planning_set_job(&plan->problem, run->cli, err) ||
         (cli_given(run->cli, "dense") &&

@@ -55,7 +55,8 @@ static void note_price(struct grid_cell *cell, const struct plan *plan)
     cell->step_ms = step.ms;
     cell->least_ms = step.least_ms;
     cell->most_ms = step.most_ms;
-    cell->rate = 1000 * (double)plan->problem.batch / cell->step_ms;
+    cell->rate =
+        1000 * (double)problem_all_samples(&plan->problem) / cell->step_ms;
     cell->gpu_rate = cell->rate / cell->n_gpus;
     cell->bound_ms = plan->bound_ms;
     cell->host_ms = host.ms;

@@ -4,6 +4,7 @@
 #include "base/cli_answer.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "cli/groups_gain.h"
 #include "cli/planning.h"
 #include "core/cluster.h"
 #include "core/what_if.h"
@@ -119,6 +120,7 @@ static void plan_report(const struct plan *plan, const struct oracle *oracle,
     const bool has_rivals = request && !cli_given(cli, "no-rivals");
     struct report_alternative alternatives[MOST_ALTERNATIVES];
     struct compare_entry list[2];
+    struct groups_estimate groups;
     struct report_options options = {.is_default_batch =
                                          request && !cli_given(cli, "batch") &&
                                          !cli_given(cli, "batch-per-gpu"),
@@ -134,6 +136,8 @@ static void plan_report(const struct plan *plan, const struct oracle *oracle,
     if (request)
         options.n_alternatives =
             list_alternatives(alternatives, &request->advice, plan);
+    if (request && !is_short && plan_groups_estimate(&groups, plan, cli->arena))
+        options.groups = &groups;
     if (!cli_given(cli, "details") && !cli_given(cli, "wide")) {
         emit_first_screen(plan, &options, cli_text());
         return;
@@ -358,6 +362,8 @@ static json_t *request_to_json(const struct plan_request *request,
         json_object_set_new(root, "alternatives",
                             alternatives_to_json(&request->advice));
     }
+    if (request->groups_tried)
+        json_object_set(root, "groups_tried", request->groups_tried);
     return root;
 }
 

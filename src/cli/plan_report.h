@@ -36,6 +36,9 @@ struct plan_request {
     struct advice advice; /* alternatives of the plan, for the report */
     /* results of other planners, for the report */
     struct rivals rivals;
+    /* numbers of groups that were tried, as a JSON list, or NULL; plan_answer
+     * takes the reference */
+    json_t *groups_tried;
 };
 
 /* Option of the commands that print a plan. */

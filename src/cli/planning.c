@@ -302,6 +302,17 @@ static int open_oracle(struct oracle **out, const char *spec, const char *gpu,
                 : oracle_open_for_gpu(out, gpu, problem, cli->arena, err);
 }
 
+/* Refuses cost models whose total is a published formula if the plan has
+ * several groups, because they price no sync. */
+static int check_groups(const struct oracle *oracle,
+                        const struct problem *problem, struct err *err)
+{
+    return problem_n_groups(problem) == 1 || oracle->step
+               ? 0
+               : err_usage(err, "cost model '%s' cannot price groups",
+                           oracle->cost.name);
+}
+
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err)
 {
@@ -319,6 +330,8 @@ int planning_oracle(struct oracle **out, struct cli *cli,
         return err_usage(
             err, "cost model '%s' cannot price %s shards", oracle->cost.name,
             shard_kind_name((enum shard_kind)(missing & -missing)));
+    if (check_groups(oracle, problem, err))
+        return -1;
     tell_doubts(oracle, spec, cli);
     *out = oracle;
     return 0;
@@ -350,6 +363,8 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
         return err_prefix(err, "%s: cost_model.name (--cost sets another)",
                           cli->args[0]);
     }
+    if (check_groups(*out, &plan->problem, err))
+        return -1;
     tell_doubts(*out, spec, cli);
     if (plan_price(plan, *out, cli->arena, err))
         return -1;

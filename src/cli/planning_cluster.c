@@ -87,7 +87,12 @@ static int set_batch(struct problem *problem, struct cli *cli, struct err *err)
     const uint64_t batch = problem->batch;
 
     if (!batch || cli_given(cli, "batch"))
-        problem->batch = cli_u64(cli, "batch");
+        problem->batch = cli_u64(cli, "batch") / problem_n_groups(problem);
+    if (cli_given(cli, "batch") &&
+        cli_u64(cli, "batch") % problem_n_groups(problem))
+        return err_usage(
+            err, "option '--batch': %u groups cannot share %" PRIu64 " samples",
+            problem_n_groups(problem), cli_u64(cli, "batch"));
     if (cli_given(cli, "batch-per-gpu")) {
         problem->device_batch = cli_u64(cli, "batch-per-gpu");
         problem->batch = problem->device_batch * problem->cluster.n_devices;
@@ -415,6 +420,11 @@ int planning_ask_what_if(struct problem *problem, struct cli *cli,
     struct cluster *cluster = &problem->cluster;
     const struct cluster said = *cluster;
 
+    if (problem_n_groups(problem) > 1 && cli_given(cli, "gpus-per-host"))
+        return err_usage(err,
+                         "option '--gpus-per-host' cannot change a plan of %u "
+                         "groups",
+                         problem_n_groups(problem));
     if (set_hosts(cluster, &said, NULL, cli, err))
         return -1;
     if (cluster->nccl_bytes && cli_given(cli, "gpus-per-host"))

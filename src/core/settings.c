@@ -121,12 +121,18 @@ int settings_apply(const struct settings *settings, struct problem *problem,
     struct cluster *cluster = &problem->cluster;
     const uint64_t batch = problem->batch;
 
+    if (settings->n_devices && problem_n_groups(problem) > 1)
+        return err_usage(err, "'gpus' cannot change a plan of %u groups",
+                         problem_n_groups(problem));
+    if (settings->batch % problem_n_groups(problem))
+        return err_usage(err, "%u groups cannot share a batch of %" PRIu64,
+                         problem_n_groups(problem), settings->batch);
     if (settings->n_devices && resize(cluster, settings->n_devices, arena, err))
         return -1;
     if (settings->reserve && keep_free(cluster, settings->reserve, arena, err))
         return -1;
     if (settings->batch) {
-        problem->batch = settings->batch;
+        problem->batch = settings->batch / problem_n_groups(problem);
         problem->device_batch = 0;
     } else if (problem->device_batch)
         problem->batch = problem->device_batch * cluster->n_devices;

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/host.h"
+#include "core/sharding_groups.h"
 #include "emit/formats.h"
 #include "emit/placed_tables.h"
 #include "emit/report_parts.h"
@@ -45,17 +46,19 @@ static void print_speed(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
     const struct time_range step = plan_step(plan);
     const struct cluster *cluster = &plan->problem.cluster;
+    const struct cluster whole = sharding_groups_cluster(&plan->problem);
 
     buf_printf(out, "%zu table%s on %u x ", plan->problem.n_tables,
-               plan->problem.n_tables == 1 ? "" : "s", cluster->n_devices);
+               plan->problem.n_tables == 1 ? "" : "s", whole.n_devices);
     print_gpu(cluster, out);
-    if (cluster->n_devices > cluster->devices_per_host)
-        buf_printf(out, ", %u a host", cluster->devices_per_host);
+    if (whole.n_devices > whole.devices_per_host)
+        buf_printf(out, ", %u a host", whole.devices_per_host);
     buf_printf(out, ": %.*f ms", step.ms < 100 ? 2 : 0, step.ms);
     if (step.most_ms > step.least_ms)
         buf_printf(out, ", %.3g to %.3g", step.least_ms, step.most_ms);
     buf_printf(out, "; %s", job_knows_dense(&plan->problem.job) ? "" : "<= ");
-    text_print_rate(1000 * (double)plan->problem.batch / step.ms, out);
+    text_print_rate(
+        1000 * (double)problem_all_samples(&plan->problem) / step.ms, out);
     buf_printf(out, " samples/s\n");
 }
 
@@ -138,6 +141,16 @@ static void print_rivals(const struct report *report, struct buf *out)
 
     for (size_t i = 0; i < report->options.n_rivals; i++)
         print_rival(&report->options.rivals[i], host_ms, out);
+}
+
+static void print_groups(const struct plan *plan, struct buf *out)
+{
+    if (problem_n_groups(&plan->problem) == 1)
+        return;
+    emit_groups_line(plan, out);
+    buf_printf(out, "; ");
+    emit_groups_training(problem_n_groups(&plan->problem), out);
+    buf_printf(out, "\n");
 }
 
 /* --- memory, cuts and training --- */
@@ -458,7 +471,8 @@ static void print_assumed(const struct report *report, struct buf *out)
     if (n_assumed)
         buf_printf(&list, ", skew Zipf %g", DEFAULT_ZIPF_ALPHA);
     if (report->options.is_default_batch)
-        buf_printf(&list, ", global batch %" PRIu64, problem->batch);
+        buf_printf(&list, ", global batch %" PRIu64,
+                   problem_all_samples(problem));
     if (plan->cost.host == HOST_ASSUMED && !problem->job.asks_host)
         buf_printf(&list, ", host %.3g ms", plan_host(plan).ms);
     if (!job_knows_dense(&plan->problem.job) && plan_has_parts(plan))
@@ -510,6 +524,7 @@ void emit_first_screen(const struct plan *plan,
     report_init(&report, plan, options);
     print_speed(&report, &text);
     print_waits(&report, &text);
+    print_groups(plan, &text);
     print_rivals(&report, &text);
     print_memory(&report, &text);
     print_cuts(&report, true, &text);
@@ -518,6 +533,10 @@ void emit_first_screen(const struct plan *plan,
     buf_release(&text);
     if (emit_has_wire_line(plan)) {
         emit_wire_line(plan, &text);
+        buf_printf(&text, "\n");
+    }
+    if (options->groups) {
+        emit_groups_estimate(options->groups, &text);
         buf_printf(&text, "\n");
     }
     print_assumed(&report, &text);

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "core/host.h"
+#include "core/sharding_groups.h"
 #include "emit/formats.h"
 #include "emit/report_dense.h"
 #include "emit/report_parts.h"
@@ -66,8 +67,8 @@ static void print_feed(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
-    const uint32_t per_host = problem->cluster.devices_per_host;
-    const double share = fmin(1, (double)per_host / report->n_devices);
+    const uint32_t per_host = sharding_groups_cluster(problem).devices_per_host;
+    const double share = (double)per_host / report->n_devices;
     /* steps per second, times the fraction of the data that one host gets */
     const double steps = share * 1000 / plan_step(plan).ms;
     struct problem fed = *problem;
@@ -156,10 +157,30 @@ static void print_memory(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
+/* Prints the groups of the plan, or the gain of groups for a plan of one
+ * group. */
+static void print_groups(const struct report *report, struct buf *out)
+{
+    const uint32_t n = problem_n_groups(&report->plan->problem);
+
+    if (n > 1) {
+        buf_printf(out, "groups  ");
+        emit_groups_line(report->plan, out);
+        buf_printf(out, "\n        ");
+        emit_groups_training(n, out);
+        buf_printf(out, "\n");
+    } else if (report->options.groups) {
+        buf_printf(out, "groups  ");
+        emit_groups_estimate(report->options.groups, out);
+        buf_printf(out, "\n");
+    }
+}
+
 static void print_head(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
+    const struct cluster whole = sharding_groups_cluster(problem);
 
     report_step(plan, 3, out);
     buf_printf(out, "\n");
@@ -172,8 +193,10 @@ static void print_head(const struct report *report, struct buf *out)
     buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,
                problem->n_tables == 1 ? "" : "s", plan->n_shards,
                plan->n_shards == 1 ? "" : "s");
-    cluster_describe(&problem->cluster, out);
-    buf_printf(out, ", global batch %" PRIu64 "\n", problem->batch);
+    cluster_describe(&whole, out);
+    buf_printf(out, ", global batch %" PRIu64 "\n",
+               problem_all_samples(problem));
+    print_groups(report, out);
     print_search(plan, out);
     print_cost(plan, out);
     if (plan->total_ms > 0)

@@ -3,6 +3,7 @@
 #define NEUROSHARD_EMIT_REPORT_FIGURES_H
 
 #include "emit/compare_table.h"
+#include "emit/groups_line.h"
 
 /*
  * Figures of the report of a plan: its devices and its bottleneck. `explain`
@@ -35,6 +36,8 @@ struct report_options {
     bool waits; /* true if GPUs wait for each other in the cost model */
     /* [n_tables] step time of the plan without each table; or NULL */
     const double *without_ms;
+    /* number of groups that would shorten the step, or NULL */
+    const struct groups_estimate *groups;
     /* step time if the job did not deduplicate ids; NAN or 0 if unknown */
     double plain_ms;
     /* [n_rivals] other planners, such as "TorchRec's planner", each compared

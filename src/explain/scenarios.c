@@ -78,7 +78,7 @@ static struct scenario_row row_of(const struct scenario *scenario)
     row.fullest = plan_fullest(plan);
     row.step_ms = plan_step(plan).ms;
     row.total_ms = plan->total_ms;
-    row.rate = 1000 * (double)plan->problem.batch / row.step_ms;
+    row.rate = 1000 * (double)problem_all_samples(&plan->problem) / row.step_ms;
     row.used_bytes = plan->devices[row.fullest].memory.total;
     row.memory_bytes = plan->problem.cluster.memory_bytes[row.fullest];
     row.used = (double)row.used_bytes;

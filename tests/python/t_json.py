@@ -36,6 +36,17 @@ LOOKUPS = [*BENCH, "--samples", "30", "--max-tables", "4", "--seed", "5"]
 PLAN = ["--effort", "500", "--cost", "roofline:h100"]
 # A definition of the schema, and a command line whose output it describes.
 ANSWERS = [
+    (
+        "plan groups",
+        ["plan", KAGGLE, "--gpus", "16", "--groups", "auto", *PLAN],
+    ),
+    (
+        "plan",
+        [
+            *("plan", KAGGLE, "--gpus", "16", "--groups", "2"),
+            *("--sync-every", "1000", *PLAN),
+        ],
+    ),
     ("plan", ["plan", DLRM, "--gpus", "8", "--effort", "500", "-o", "p.json"]),
     (
         "plan",
