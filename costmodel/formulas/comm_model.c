@@ -437,19 +437,26 @@ static void add_dedup(struct comm_oracle *oracle)
         id_work_ms(&rates->copy, comm_id_work_ns(&rates->copy, bytes, ids));
 }
 
-static struct wire wire_of(const struct comm_model *model,
-                           const struct cluster *cluster)
+/* Returns the bandwidths of a step. If only the sync of sharding groups crosses
+ * hosts, the one across hosts is that of the whole job. */
+static struct wire wire_of(const struct comm_oracle *oracle)
 {
+    const struct cluster *cluster = &oracle->base.problem->cluster;
     const uint32_t group = comm_group_devices(cluster);
     const bool has_hosts = group < cluster->n_devices;
+    const bool syncs_hosts =
+        oracle->step.syncs && oracle->sync.n_ranks > oracle->sync.per_group;
+    const struct comm_model *near = &oracle->comm;
+    const struct comm_model *far = has_hosts ? near : &oracle->all;
+    const bool crosses = has_hosts || syncs_hosts;
 
     return (struct wire){
-        .intra_gbps = group > 1 ? comm_curve_gbps(&model->intra) : 0,
-        .inter_gbps = has_hosts ? comm_curve_gbps(&model->inter) : 0,
+        .intra_gbps = group > 1 ? comm_curve_gbps(&near->intra) : 0,
+        .inter_gbps = crosses ? comm_curve_gbps(&far->inter) : 0,
         .assumes_intra =
-            group > 1 && !model->measured_intra && !(cluster->intra_gbps > 0),
+            group > 1 && !near->measured_intra && !(cluster->intra_gbps > 0),
         .assumes_inter =
-            has_hosts && !model->measured_inter && !(cluster->inter_gbps > 0)};
+            crosses && !far->measured_inter && !(cluster->inter_gbps > 0)};
 }
 
 static struct reduction_ring ring_of(uint32_t n_ranks, uint32_t per_group)
@@ -501,7 +508,7 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.cost.comm = oracle->comm.source;
     oracle->base.cost.exchange_error = oracle->comm.error;
     oracle->base.cost.host = oracle->comm.host;
-    oracle->base.cost.wire = wire_of(&oracle->comm, cluster);
+    oracle->base.cost.wire = wire_of(oracle);
 }
 
 static void sync_embed(const struct oracle *base, const struct shard *shards,

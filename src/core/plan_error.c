@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_error.h"
 
+#include "core/cluster.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -61,10 +63,17 @@ void plan_print_error(const struct plan *plan, struct buf *out)
 double plan_shared_ms(const struct plan *plan)
 {
     const struct wire *wire = &plan->cost.wire;
+    const struct sharding_groups *groups = &plan->problem.groups;
+    const struct cluster *cluster = &plan->problem.cluster;
 
     if (!wire->assumes_inter || !(wire->inter_gbps > 0) ||
         !plan_has_parts(plan))
         return 0;
+    /* the sync of groups in a host is all that crosses hosts */
+    if (groups->count > 1 && groups->sync_every &&
+        cluster_group(cluster) >= cluster->n_devices)
+        return (SHARED_NETWORK_TIMES - 1) * plan->sync.ms /
+               (double)groups->sync_every;
     return (SHARED_NETWORK_TIMES - 1) * plan_priced_parts(plan).exchange_ms;
 }
 
