@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 import torch
 from torchrec.distributed.planner import constants
@@ -83,8 +83,38 @@ def job(
         {"gpus": n, "memory": memory[i : i + n], "used": used[i : i + n]}
         for i in range(0, len(memory), n)
     ]
+    hosts = _of_groups(hosts, options)
     cluster = {"hosts": hosts, "pod_size": topology.intra_group_size // n}
     return {"cluster": cluster, "reserve": 0, **options}
+
+
+def _of_groups(
+    hosts: List[Dict[str, Any]], options: Dict[str, Any]
+) -> List[Dict[str, Any]]:
+    """Hosts of the whole job, if it has several sharding groups. The topology
+    is that of one group. Contiguous groups follow each other; strided groups
+    share each host."""
+    count = options.get("groups", 1)
+    if not isinstance(count, int):
+        raise Error(
+            f"groups is {count!r}, but the topology is that of one group of a "
+            "known number",
+            2,
+        )
+    if count == 1:
+        return hosts
+    if options.setdefault("groups_layout", "contiguous") != "strided":
+        return hosts * count
+    return [
+        {
+            "gpus": host["gpus"] * count,
+            **{
+                key: [size for size in host[key] for _ in range(count)]
+                for key in ("memory", "used")
+            },
+        }
+        for host in hosts
+    ]
 
 
 def _size(asked: Any) -> int:
