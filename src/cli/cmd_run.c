@@ -121,6 +121,27 @@ static int find_step(struct step *step, const struct run_request *run,
     return 0;
 }
 
+/* Makes a plan of several sharding groups one of a job of one group, and prices
+ * it again. Process 0 warns. */
+static int take_one_group(struct run_request *run, struct err *err)
+{
+    struct plan *plan = &run->plan;
+    const uint32_t n = problem_n_groups(&plan->problem);
+
+    if (n == 1)
+        return 0;
+    if (!run->world->rank)
+        cli_warn(NULL, text_say(run->cli->arena,
+                                "one of the %u groups of '%s' runs, as a job "
+                                "of its own without syncs",
+                                n, run->cli->args[0]));
+    plan->problem.groups = (struct sharding_groups){0};
+    plan->sync = (struct sync_cost){0};
+    return plan_is_priced(plan) && plan->cost.name
+               ? oracle_price_plan(plan, plan->cost.name, run->cli->arena, err)
+               : 0;
+}
+
 /* Reads the plan. If the options change the job of the plan, prices the plan
  * again. */
 static int load_plan(struct run_request *run, struct err *err)
@@ -130,11 +151,8 @@ static int load_plan(struct run_request *run, struct err *err)
 
     if (plan_load(plan, run->cli->args[0], run->cli->arena, err))
         return -1;
-    if (problem_n_groups(&plan->problem) > 1)
-        return err_input(err,
-                         "%s: 'run' executes plans of one group, and this one "
-                         "has %u",
-                         run->cli->args[0], problem_n_groups(&plan->problem));
+    if (take_one_group(run, err))
+        return -1;
     memcpy(&job, &plan->problem.job, sizeof(job));
     if (planning_set_job(&plan->problem, run->cli, err) ||
         (cli_given(run->cli, "dense") &&

@@ -66,6 +66,13 @@ echo "--- the estimate of another plan"
 plan 2>/dev/null | grep 'groups pay'
 plan --inter-gbps 400 2>/dev/null | grep -c 'groups pay'
 
+echo "--- one of the groups runs"
+"$ns" plan list.csv --gpus 4 --gpus-per-host 2 --batch 64 --cost roofline:cpu \
+    --groups 2 --sync-every 10 --effort 500 --no-rivals -o cpu.json \
+    >/dev/null 2>&1
+"$ns" run cpu.json --scale-rows 0.001 --iterations 12 --ranks 2 2>messages |
+    grep -o '^against the unsharded reference'
+cat messages
 echo "--- refused"
 says --groups 3
 says --groups 0
@@ -82,7 +89,6 @@ says --from two.json
 "$ns" plan adam.csv --gpus 16 --groups auto 2>&1 | tail -n 1
 "$ns" emit two.json --format dlrm 2>&1
 "$ns" emit two.json --format torchrec-constraints 2>&1
-"$ns" run two.json 2>&1
 "$ns" diff none.json two.json 2>&1
 "$ns" explain two.json --what-if gpus=32 2>&1 | tail -n 1
 "$ns" explain two.json --what-if batch=65537 2>&1 | tail -n 1
