@@ -292,13 +292,16 @@ static uint32_t find_host(struct builder *builder, const struct change *pieces,
 static uint32_t find_room(struct builder *builder, const struct change *pieces,
                           uint32_t n, const struct change *before)
 {
+    const struct search_space *space = builder->space;
+    const bool is_apart =
+        space->units[space->types[pieces->type].unit].keeps_apart;
     uint32_t pos = pieces->device;
 
     if (pos != NO_PIECE)
         return fits(builder, pieces->type, pos) ? pos : NO_PIECE;
     for (const struct change *it = before; it < pieces; it++)
         builder->devices[it->device].is_taken |=
-            n > 1 || it->block == pieces->block;
+            n > 1 || it->block == pieces->block || is_apart;
     pos = n > 1 ? find_host(builder, pieces, n) : find_device(builder, pieces);
     for (const struct change *it = before; it < pieces; it++)
         builder->devices[it->device].is_taken = false;

@@ -273,7 +273,7 @@ static bool join_unit(struct candidate *candidate,
     for (uint32_t c = from; c < candidate->changes.n; c++)
         if (candidate->changes.pieces[c].type != NO_TYPE)
             candidate->first_on[candidate->changes.pieces[c].device] = NO_PIECE;
-    if (assignment->space->units[unit].first->output != OUTPUT_SEQUENCE)
+    if (!assignment->space->units[unit].widths_alike)
         return is_fine;
     for (walk = begin; candidate_walk(&walk, candidate, assignment);) {
         is_fine = is_fine && (alike == NO_TYPE || walk.piece.type == alike);
@@ -282,9 +282,10 @@ static bool join_unit(struct candidate *candidate,
     return is_fine;
 }
 
-/* Returns whether the grid piece of change c shares its device with another
- * piece of the same row block. Compares rows, not block numbers, because each
- * block of the current plan that keeps its device has a number of its own. */
+/* Returns whether the row block of change c shares its device with a piece that
+ * it must not meet: another piece of the same rows, or any piece of a unit that
+ * keeps its pieces apart. Compares rows, not block numbers, because each block
+ * of the current plan that keeps its device has a number of its own. */
 static bool meets(const struct candidate *candidate,
                   const struct assignment *assignment, uint32_t c)
 {
@@ -299,6 +300,8 @@ static bool meets(const struct candidate *candidate,
         if (walk.piece.device != change->device ||
             (!walk.is_held && walk.c > c))
             continue;
+        if (assignment->space->units[unit].keeps_apart)
+            return true;
         type_place_block(&other, &types[walk.piece.type], 0, walk.piece.block);
         if (mine.row_begin == other.row_begin && mine.row_end == other.row_end)
             return true;
@@ -324,7 +327,9 @@ bool candidate_join(struct candidate *candidate,
         type = candidate->changes.pieces[c].type;
         if (type == NO_TYPE)
             continue;
-        if (space->types[type].kind == SHARD_GRID) {
+        if (space->types[type].kind == SHARD_GRID ||
+            (space->types[type].kind == SHARD_ROW &&
+             space->units[space->types[type].unit].keeps_apart)) {
             is_fine = is_fine && (candidate->changes.n > MAX_BLOCKS ||
                                   !space_can_move(space, type) ||
                                   !meets(candidate, assignment, c));

@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "core/cluster.h"
+#include "core/target_rules.h"
 #include "search/evaluator.h"
 #include "search/moves.h"
 #include "search/to_plan.h"
@@ -27,6 +28,8 @@ static bool as_cut(struct snapshot *out, const struct search_space *space,
 {
     const uint32_t n_devices = space->n_devices;
     const bool any = space->oracle->row_cut == ROW_CUT_ANY;
+    const bool is_dealt =
+        target_rows_of(space->problem, old->table) == TARGET_ROWS_DEALT;
     const uint32_t apart =
         cut->fills_host ? cluster_group(&space->problem->cluster) : n_devices;
     uint32_t n = 0, first = 0;
@@ -46,11 +49,12 @@ static bool as_cut(struct snapshot *out, const struct search_space *space,
         if (!type->is_empty &&
             (now.col_begin != then->col_begin || now.col_end != then->col_end ||
              piece.device != then->device ||
-             (any ? now.row_begin != then->row_begin ||
-                        now.row_end != then->row_end
-                  : first % apart || first < type->first_device ||
-                        then->device >= n_devices ||
-                        (!cut->fills_host && old->n_devices != n_devices))))
+             (is_dealt ? false
+              : any    ? now.row_begin != then->row_begin ||
+                          now.row_end != then->row_end
+                    : first % apart || first < type->first_device ||
+                          then->device >= n_devices ||
+                          (!cut->fills_host && old->n_devices != n_devices))))
             return false;
         if (piece.device >= n_devices)
             piece.device = NO_PIECE;

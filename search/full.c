@@ -3,6 +3,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "core/plan_error.h"
+#include "core/target_rules.h"
 #include "search/bound.h"
 #include "search/carry_over.h"
 #include "search/checked_oracle.h"
@@ -18,6 +19,7 @@
 #include "search/to_plan.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Maximum share by which an assignment may become cheaper when its memory is
  * evened out. The largest share seen was 0.0001. */
@@ -57,9 +59,47 @@ void search_options_init(struct search_options *options)
         .beam_width = 3, .beam_depth = 10, .effort = SEARCH_EFFORT_AUTO};
 }
 
-/* Prices an assignment and makes it the start if it is the cheapest so far. */
+/* Returns whether a plan obeys the rules of the target. */
+static bool plan_obeys(const struct full *full, const struct plan *plan)
+{
+    struct arena arena = {0};
+    struct plan sorted = *plan;
+    struct err ignored = {0};
+    bool obeys;
+
+    sorted.shard_ms = NULL;
+    sorted.shards = ARENA_NEW(&arena, struct shard, plan->n_shards);
+    memcpy(sorted.shards, plan->shards, plan->n_shards * sizeof(*plan->shards));
+    plan_sort_shards(&sorted);
+    obeys = !target_check_as(&sorted, full->plan->problem.target, &ignored);
+    arena_release(&arena);
+    return obeys;
+}
+
+/* Returns whether an assignment obeys the rules of the target. The pieces of a
+ * unit are as the builder makes them, unless other code could place two of them
+ * on one device. */
+static bool obeys(const struct full *full, const struct snapshot *assignment)
+{
+    struct plan plan = {.problem = full->plan->problem};
+    struct arena arena = {0};
+    bool is_fine = true;
+
+    if (problem_target(&plan.problem)->keeps_apart) {
+        snapshot_to_plan(assignment, &full->space, &plan, &arena);
+        plan_derive_kinds(&plan);
+        is_fine = plan_obeys(full, &plan);
+    }
+    arena_release(&arena);
+    return is_fine;
+}
+
+/* Prices an assignment and makes it the start if it is the cheapest so far. An
+ * assignment that breaks the rules of the target is left out. */
 static void offer(struct full *full, struct snapshot *assignment)
 {
+    if (!obeys(full, assignment))
+        return;
     snapshot_price(assignment, &full->space);
     full->plan->n_evaluations++;
     if (!full->start.n || assignment->total_ms < full->start.total_ms)
@@ -128,6 +168,7 @@ static int offer_rivals(struct full *full, struct snapshot *next, double end_ms,
 
         if (isfinite(found->total_ms) &&
             (!full->start.n || found->total_ms < full->start.total_ms) &&
+            plan_obeys(full, found) &&
             snapshot_from_plan(next, &full->space, found))
             offer(full, next);
     }
@@ -169,7 +210,8 @@ static int find_start(struct full *full, struct err *err)
         if (full->starts[f].n && !(full->start.n && interrupt_requested()))
             offer(full, &full->starts[f]);
     if ((uint64_t)full->space.problem->n_tables * full->space.n_devices <=
-        MAX_REFERENCE_WORK)
+            MAX_REFERENCE_WORK &&
+        !problem_target(full->space.problem)->keeps_apart)
         offer_published(full, &next);
     rc = offer_rivals(full, &next, end_ms, err);
     if (!rc && !full->start.n && fit_by_memory(&next, &full->space, &failure))
@@ -310,14 +352,16 @@ static struct snapshot *choose(struct full *full)
  * covers rounding. */
 #define NO_RISE 1e-12
 
-/* Returns the plan of another planner. Returns NULL if it made none, or one
- * that is cheaper than the bound, which may be unknown. */
+/* Returns the plan of another planner. Returns NULL if it made none, one that
+ * is cheaper than the bound, which may be unknown, or one that breaks a rule of
+ * the target. */
 static const struct plan *rival_at(const struct full *full, size_t r)
 {
     const struct rival *rival = &full->rivals->list[r];
 
     return rival->by && isfinite(rival->plan.total_ms) &&
-                   !(full->plan->bound_ms > rival->plan.total_ms)
+                   !(full->plan->bound_ms > rival->plan.total_ms) &&
+                   plan_obeys(full, &rival->plan)
                ? &rival->plan
                : NULL;
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "core/cluster.h"
+#include "core/target_rules.h"
 #include "search/space_init.h"
 #include "search/units.h"
 
@@ -153,8 +154,7 @@ static struct unit_need measure_unit(const struct search_space *space,
     even.hot = NULL;
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
-        unsigned kinds =
-            even.tables[t].kinds & even.kinds & space->oracle->kinds;
+        unsigned kinds = problem_kinds(&even, t) & space->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
         /* if no kind is allowed, space_init fails later */

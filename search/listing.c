@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "core/target_rules.h"
 
 #include <math.h>
 #include <string.h>
@@ -254,8 +255,12 @@ static uint32_t choose_width_step(const struct search_space *space,
 static void add_column_shardings(struct listing *listing, uint32_t unit)
 {
     const struct unit *entry = &listing->space->units[unit];
+    const uint32_t limit = problem_target(listing->space->problem)->most_width;
+    const uint32_t widest = limit ? limit : entry->first->dim;
     uint32_t least = 2, most = listing->space->n_devices;
 
+    if (entry->device != NO_PIECE && entry->keeps_apart)
+        return;
     if (entry->device != NO_PIECE) {
         while (entry->n_width_steps % least)
             least++;
@@ -265,6 +270,9 @@ static void add_column_shardings(struct listing *listing, uint32_t unit)
         struct sharding sharding = listing_sharding(
             SHARDING_COLUMNS, entry->columns + entry->n_width_steps / n - 1, n);
 
+        if (listing->list[sharding.type].width > widest ||
+            (entry->widths_alike && entry->n_width_steps % n))
+            continue;
         sharding.n_ranges = n;
         sharding.last++;
         sharding.n_last = entry->n_width_steps % n;

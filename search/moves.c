@@ -405,8 +405,27 @@ static void pour(struct draw *draw)
                                  .range = r});
 }
 
-/* Returns the device for a piece that has no fixed device. The device must not
- * hold a piece of the same row block with another column range. All pieces of
+/* Marks the devices that must not get this piece, or removes the marks. These
+ * devices hold a piece of the same row block with another column range, or any
+ * piece of the unit if it keeps its pieces apart. All pieces of the unit are
+ * among the changes from `first` on. */
+static void mark_taken(const struct draw *draw, const struct sharding *sharding,
+                       const struct change *piece, uint32_t first,
+                       uint32_t mark)
+{
+    const struct candidate *candidate = draw->candidate;
+    const struct change *pieces = &candidate->changes.pieces[first];
+
+    for (uint32_t i = 0;
+         draw->poured->keeps_apart && first + i < candidate->changes.n; i++)
+        candidate->first_on[pieces[i].device] = mark;
+    for (uint32_t range = 0; range < piece->range; range++)
+        candidate->first_on[pieces[piece->block + range * sharding->n_blocks]
+                                .device] = mark;
+}
+
+/* Returns the device for a piece that has no fixed device, other than those of
+ * mark_taken. All pieces of
  * the unit are among the changes from `first` on. Blocks that fill a host go to
  * consecutive devices. */
 static uint32_t open_device(const struct draw *draw,
@@ -414,20 +433,15 @@ static uint32_t open_device(const struct draw *draw,
                             const struct change *piece, uint32_t first)
 {
     const struct candidate *candidate = draw->candidate;
-    const struct change *block =
-        &candidate->changes.pieces[first + piece->block];
     const struct cluster *cluster = &draw->assignment->space->problem->cluster;
     uint32_t device;
 
     if (sharding->fills_host && piece->block)
         return candidate->changes.pieces[candidate->changes.n - 1].device + 1;
-    for (uint32_t range = 0; range < piece->range; range++)
-        candidate->first_on[block[range * sharding->n_blocks].device] = 0;
+    mark_taken(draw, sharding, piece, first, 0);
     device = device_for(draw, piece->type,
                         sharding->fills_host ? cluster_group(cluster) : 1);
-    for (uint32_t range = 0; range < piece->range; range++)
-        candidate->first_on[block[range * sharding->n_blocks].device] =
-            NO_PIECE;
+    mark_taken(draw, sharding, piece, first, NO_PIECE);
     return device;
 }
 
@@ -468,7 +482,7 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
 
         draw.poured = &space->units[space->types[sharding->type].unit];
         if (draw.poured->columns != NO_TYPE && space->tuning->pours &&
-            draw.poured->device == NO_PIECE &&
+            draw.poured->device == NO_PIECE && !draw.poured->keeps_apart &&
             (sharding->kind == SHARDING_WHOLE ||
              sharding->kind == SHARDING_COLUMNS)) {
             pour(&draw);

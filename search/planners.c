@@ -283,6 +283,8 @@ int rival_ask(struct rival *rival, const struct contender *by,
     const double start_ms = clock_ms();
 
     *rival = (struct rival){.by = by, .plan.problem = *problem};
+    if (by->search != search_full) /* the others know no targets */
+        rival->plan.problem.target = TARGET_ANY;
     if (!contender_place(&rival->plan, by, inputs, arena, err))
         return 0;
     if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "core/plan_price.h"
+#include "core/target_rules.h"
 #include "search/assignment.h"
 #include "search/checked_oracle.h"
 #include "search/greedy.h"
@@ -366,7 +367,7 @@ uint64_t published_join(struct snapshot *found,
 /* Joins pieces of a table on one device if their widths differ. If the plan
  * then costs more than the published plan, pieces are swapped until it costs no
  * more. If the cost does not come within MATCHED_FRAC of the published cost,
- * the plan is left unchanged. */
+ * the plan is left unchanged, unless its target forbids such pieces. */
 static int join_uneven(struct plan *plan, const struct oracle *oracle,
                        const struct search_space *space, struct snapshot *found,
                        struct arena *arena, struct err *err)
@@ -385,7 +386,8 @@ static int join_uneven(struct plan *plan, const struct oracle *oracle,
             even.total_ms = found->total_ms;
         }
     }
-    if (even.total_ms > most_ms * (1 + MATCHED_FRAC))
+    if (even.total_ms > most_ms * (1 + MATCHED_FRAC) &&
+        problem_target(&plan->problem)->widths == TARGET_WIDTHS_ANY)
         return 0;
     plan->shards = even.shards;
     plan->n_shards = even.n_shards;

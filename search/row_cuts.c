@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/ranked.h"
 #include "core/cluster.h"
+#include "core/target_rules.h"
 #include "search/listing.h"
 
 #include <string.h>
@@ -115,6 +116,44 @@ static bool add_alike(struct listing *listing, struct sharding *cut,
     return true;
 }
 
+/* Deals the rows to n_ways devices, for a target that deals rows. The blocks
+ * are taken for equal: their price is that of a block with fewest rows, and
+ * their bytes are those of a block with most. target_deal gives the blocks
+ * their rows. */
+static void add_dealt_cut(struct listing *listing, uint32_t unit,
+                          uint32_t n_ways, uint32_t n_ranges, bool fills_host)
+{
+    const struct search_space *space = listing->space;
+    const struct table *table = space->units[unit].first;
+    const uint64_t rows = table->num_embeddings;
+    const uint32_t widest = problem_target(space->problem)->most_width;
+    struct sharding cut =
+        listing_sharding(SHARDING_ROWS, listing->n_types, n_ways * n_ranges);
+    struct piece_type type = {.unit = unit,
+                              .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                              .width = table->dim / n_ranges,
+                              .n_rows = rows / n_ways},
+                      most = type;
+
+    if (rows < (uint64_t)TARGET_LEAST_DEALT * n_ways ||
+        (uint64_t)n_ways * n_ranges > space->n_devices ||
+        (widest && type.width > widest) ||
+        /* such an oracle prices only equal blocks */
+        (space->oracle->row_cut == ROW_CUT_RANKS && rows % n_ways) ||
+        (space->oracle->prices_even_rows &&
+         !cut_may_pay(listing, unit, &type, cut.n_pieces)))
+        return;
+    cut.n_blocks = cut.n_ways = n_ways;
+    cut.n_ranges = n_ranges;
+    cut.fills_host = fills_host;
+    cut.types_of_blocks = ARENA_NEW(&listing->arena, uint8_t, n_ways);
+    most.n_rows += rows % n_ways > 0;
+    most.bytes = listing->list[listing_add_type(listing, most)].bytes;
+    listing->n_types--;
+    listing->list[listing_add_type(listing, type)].bytes = most.bytes;
+    listing_add_sharding(listing, cut);
+}
+
 /* Cuts rows as TorchRec does: into blocks of ceil(rows / ways). The last block
  * is shorter. If there are more ways than blocks, the last blocks are empty.
  * Empty blocks are listed only if the oracle prices them. A cut over the first
@@ -141,6 +180,10 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
                       rest;
     uint8_t *types_of_blocks;
 
+    if (target_rows_of(space->problem, table) == TARGET_ROWS_DEALT) {
+        add_dealt_cut(listing, unit, n_ways, n_ranges, fills_host);
+        return;
+    }
     if (n_full < 2)
         return;
     cut.n_blocks = n_blocks;
@@ -235,6 +278,8 @@ static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
     uint32_t n = cluster->n_devices, host = cluster_group(cluster);
     bool any = space->oracle->row_cut == ROW_CUT_ANY;
     bool is_sequence = space->units[unit].first->output == OUTPUT_SEQUENCE;
+    bool over_all = target_rows_of(space->problem, space->units[unit].first) ==
+                    TARGET_ROWS_ALL;
     bool is_forced = space->units[unit].kinds == SHARD_GRID;
     enum rows_over over =
         n_ranges == 1 ? space->units[unit].first->rows_over : ROWS_OVER_ANY;
@@ -245,7 +290,7 @@ static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
     if ((any || n_ranges == 1 || (host >= n && is_forced)) &&
         (over != ROWS_OVER_HOST || host >= n))
         add_cut(listing, unit, n, n_ranges, false);
-    if (host > 1 && host < n && (any || !is_sequence) &&
+    if (host > 1 && host < n && (any || !is_sequence) && !over_all &&
         over != ROWS_OVER_ALL && n_ranges <= (any ? n : n / host))
         add_cut(listing, unit, host, n_ranges, !any);
     for (uint32_t ways = 2; any && over == ROWS_OVER_ANY && ways < n;

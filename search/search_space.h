@@ -103,6 +103,9 @@ struct unit {
     const struct table *first; /* first of `tables` */
     int64_t pin;               /* device, or -1 */
     unsigned kinds; /* mask of the shard kinds into which the unit may be cut */
+    bool widths_alike; /* all column pieces have one width: a sequence, or a
+                          rule of the target */
+    bool keeps_apart;  /* a device holds at most one piece of the unit */
     unsigned changing; /* mask of the shard kinds that change the training of a
                           table of the unit (kind_changes_training) */
     /* width of a width step in columns; number of width steps of the whole

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "core/target_rules.h"
 #include "search/listing.h"
 #include "search/units.h"
 
@@ -36,6 +37,7 @@ static const char *why_nowhere(const struct search_space *space,
                                const struct unit *unit, struct arena *arena)
 {
     const struct table *table = unit->first;
+    uint32_t most;
 
     if (!unit->kinds)
         return "";
@@ -46,12 +48,15 @@ static const char *why_nowhere(const struct search_space *space,
         return text_say(
             arena, ": it is pinned to GPU %" PRId64 ", whole or cut by columns",
             unit->pin);
+    most = problem_target(space->problem)->most_width;
     return text_say(arena,
                     ": it has %" PRIu64
-                    " rows and %u columns, at least %u per piece, for %u GPU%s",
+                    " rows and %u columns, at least %u%s per piece, for %u "
+                    "GPU%s",
                     table->num_embeddings, table->dim,
-                    table_min_width(space->problem, table), space->n_devices,
-                    space->n_devices == 1 ? "" : "s");
+                    table_min_width(space->problem, table),
+                    most ? text_say(arena, " and at most %u", most) : "",
+                    space->n_devices, space->n_devices == 1 ? "" : "s");
 }
 
 /* Returns an error if a unit has no sharding or a piece type has no finite
@@ -61,12 +66,14 @@ static int check(const struct search_space *space, struct err *err)
 {
     for (uint32_t u = 0; u < space->n_units; u++)
         if (!space->units[u].n_shardings)
-            return err_set(err, ERR_USAGE,
-                           "table '%s' cannot be placed in any way that its "
-                           "kinds, '--shard' and cost model '%s' all allow%s",
-                           space->units[u].first->name,
-                           space->oracle->cost.name,
-                           why_nowhere(space, &space->units[u], space->arena));
+            return err_set(
+                err, ERR_USAGE,
+                "table '%s' cannot be placed in any way that its "
+                "kinds, '--shard'%s and cost model '%s' all allow%s",
+                space->units[u].first->name,
+                space->problem->target > TARGET_TORCHREC ? ", '--target'" : "",
+                space->oracle->cost.name,
+                why_nowhere(space, &space->units[u], space->arena));
     for (uint32_t i = 0; i < space->n_types; i++)
         if (!isfinite(space->standalone_ms[i]))
             return err_set(

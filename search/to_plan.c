@@ -2,6 +2,7 @@
 #include "search/to_plan.h"
 
 #include "base/ranked.h"
+#include "core/target_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,8 @@ void snapshot_to_plan(const struct snapshot *snapshot,
         for (uint32_t k = 0; k < unit->n_tables; k++) {
             pieces_to_shards(plan->shards + plan->n_shards, space,
                              unit->tables[k], pieces, end - begin);
+            target_deal(space->problem, plan->shards + plan->n_shards,
+                        end - begin);
             plan->n_shards += end - begin;
         }
     }

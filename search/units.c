@@ -2,6 +2,7 @@
 #include "search/units.h"
 
 #include "core/canonical.h"
+#include "core/target_rules.h"
 
 #include <inttypes.h>
 
@@ -13,16 +14,20 @@
 static int constrain_unit(const struct search_space *space, struct unit *unit,
                           struct err *err)
 {
+    const struct target_traits *target = problem_target(space->problem);
     const struct table *pinned = NULL;
 
     unit->first = &space->problem->tables[unit->tables[0]];
-    unit->kinds = space->problem->kinds & space->oracle->kinds;
+    unit->kinds = space->oracle->kinds;
+    unit->widths_alike = unit->first->output == OUTPUT_SEQUENCE ||
+                         target->widths == TARGET_WIDTHS_ALIKE;
+    unit->keeps_apart = target->keeps_apart;
     unit->pin = -1;
     unit->device = space->n_devices < 2 ? 0 : NO_PIECE;
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table *table = &space->problem->tables[unit->tables[k]];
 
-        unit->kinds &= table->kinds;
+        unit->kinds &= problem_kinds(space->problem, unit->tables[k]);
         for (unsigned i = 0; i < N_SHARD_KINDS; i++)
             if (kind_changes_training(table, shard_traits[i].kind,
                                       space->problem->dense_optimizer))

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cli_answer.h"
 #include "base/file_write.h"
+#include "base/text.h"
 #include "cli/plan_grid.h"
 #include "cli/plan_groups.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
+#include "core/target_rules.h"
 #include "search/search.h"
 
 #include <inttypes.h>
@@ -19,7 +22,7 @@ static const struct option_spec count_options[] = {
     {"price", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "prices per GPU-hour, a line for each GPU: compare the price of 10^9 "
      "samples"},
-    {"target", 0, OPTION_STRING, "RATE", NULL, 0, 0, NULL,
+    {"target-rate", 0, OPTION_STRING, "RATE", NULL, 0, 0, NULL,
      "samples a second that the job needs, such as 30M: mark the cheapest row "
      "that meets it"},
     {0},
@@ -106,9 +109,14 @@ static int plan_once(struct plan_request *request, struct err *err)
     struct plan plan = {.problem = request->problem};
     struct oracle *oracle = NULL;
     const char *path = cli_string(request->cli, "trace");
-    int rc = planning_oracle(&oracle, request->cli, &plan.problem, err) ||
-             plan_search(&plan, request, oracle,
-                         plan_search_time_left(plan_search_end(request)), err);
+    const double end_ms = plan_search_end(request);
+    const bool has_price = plan_has_target_price(request->cli);
+    int rc =
+        planning_oracle(&oracle, request->cli, &plan.problem, err) ||
+        plan_search(&plan, request, oracle,
+                    plan_search_time_left(end_ms) / (has_price ? 2 : 1), err) ||
+        (has_price && plan_price_target(request, &plan, oracle,
+                                        plan_search_time_left(end_ms), err));
 
     if (!rc) {
         tell_search(&plan);
@@ -148,6 +156,36 @@ static int check_search(struct cli *cli, struct err *err)
     return 0;
 }
 
+/* Checks that the search and the current plan suit the target. A current plan
+ * that breaks the rules of the default target is replaced without a target, and
+ * a warning says so. */
+static int check_target(struct plan_request *request, struct err *err)
+{
+    struct problem *problem = &request->problem;
+    struct cli *cli = request->cli;
+    const struct target_traits *target = problem_target(problem);
+    const bool is_from = cli_given(cli, "from");
+    struct err fault = {0};
+
+    if (target->keeps_apart && strcmp(cli_string(cli, "search"), "full") != 0)
+        return err_usage(err,
+                         "option '--target %s' needs the full search, not '%s'",
+                         target->name, cli_string(cli, "search"));
+    if (is_from && target->rows[OUTPUT_POOLED] == TARGET_ROWS_DEALT)
+        return err_usage(err,
+                         "option '--from' counts rows that stay, but %s deals "
+                         "rows to all its GPUs anew",
+                         target->framework);
+    if (!is_from || problem->target != TARGET_TORCHREC ||
+        cli_given(cli, "target") ||
+        !target_check_as(&request->from, TARGET_TORCHREC, &fault))
+        return 0;
+    cli_warn(NULL, text_say(cli->arena, "%s: %s; the new plan has no target",
+                            cli_shown(cli, "from"), fault.msg));
+    problem->target = TARGET_ANY;
+    return 0;
+}
+
 static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
@@ -157,7 +195,8 @@ static int run_plan(struct cli *cli, struct err *err)
          planning_load(&request.from, cli_string(cli, "from"), cli->args[0],
                        cli, err)) ||
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
-                         cli, err))
+                         cli, err) ||
+        check_target(&request, err))
         return -1;
     if (problem_n_groups(&request.from.problem) > 1)
         return err_usage(err, "option '--from': %s is a plan of %u groups",

@@ -405,7 +405,7 @@ static int conclude(struct cells *cells, struct err *err)
     return 0;
 }
 
-/* Reads --price and --target. */
+/* Reads --price and --target-rate. */
 static int read_comparison(struct cells *cells, struct err *err)
 {
     struct cli *cli = cells->request->cli;
@@ -418,18 +418,19 @@ static int read_comparison(struct cells *cells, struct err *err)
             return -1;
         cells->grid.prices = &cells->prices;
     }
-    if (!cli_given(cli, "target"))
+    if (!cli_given(cli, "target-rate"))
         return 0;
-    if (!text_to_rate(cli_string(cli, "target"), &cells->grid.target))
-        return err_usage(err,
-                         "option '--target' takes samples a second above 0, "
-                         "such as 30M or 1.5G, not '%s'",
-                         cli_shown(cli, "target"));
+    if (!text_to_rate(cli_string(cli, "target-rate"), &cells->grid.target))
+        return err_usage(
+            err,
+            "option '--target-rate' takes samples a second above 0, "
+            "such as 30M or 1.5G, not '%s'",
+            cli_shown(cli, "target-rate"));
     if (!job_knows_dense(&cells->request->problem.job))
-        return err_usage(err,
-                         "option '--target' needs '--dense' or '--dense-ms': "
-                         "without the dense part samples a second are only an "
-                         "upper bound");
+        return err_usage(
+            err, "option '--target-rate' needs '--dense' or '--dense-ms': "
+                 "without the dense part samples a second are only an "
+                 "upper bound");
     return 0;
 }
 
@@ -464,7 +465,7 @@ bool plan_has_grid(struct cli *cli)
     const char *const *gpus = planning_asked_gpus(cli);
 
     return cli_value(cli, "gpus")->is_range || cli_given(cli, "price") ||
-           cli_given(cli, "target") || (gpus[0] && gpus[1]);
+           cli_given(cli, "target-rate") || (gpus[0] && gpus[1]);
 }
 
 int plan_grid(struct plan_request *request, struct err *err)

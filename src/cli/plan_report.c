@@ -7,6 +7,7 @@
 #include "cli/groups_gain.h"
 #include "cli/planning.h"
 #include "core/cluster.h"
+#include "core/target_rules.h"
 #include "core/what_if.h"
 #include "costmodel/models/oracle_open.h"
 #include "emit/first_screen.h"
@@ -17,6 +18,7 @@
 #include "io/plan_json_write.h"
 #include "search/planners.h"
 
+#include <math.h>
 #include <string.h>
 
 int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
@@ -308,6 +310,33 @@ static json_t *movement_to_json(const struct plan_request *request,
     return movement;
 }
 
+/* Cost of rules that is reported as nothing, as a share. */
+#define LEAST_RULES_FRAC 5e-4
+
+/* Returns the share of the cheapest plan without rules that the rules of the
+ * target cost, at least 0. */
+static double rules_frac(const struct target_price *price)
+{
+    return fmax(price->own_ms / price->any_ms - 1, 0);
+}
+
+static void print_target(const struct target_price *price,
+                         const struct plan *plan)
+{
+    const char *name = problem_target(&plan->problem)->name;
+
+    if (!(price->any_ms > 0))
+        return;
+    if (rules_frac(price) > LEAST_RULES_FRAC)
+        cli_printf("target  %s: its rules cost %.2g %% of the GPU work; "
+                   "without them %.4g ms\n",
+                   name, 100 * rules_frac(price), price->any_ms);
+    else
+        cli_printf("target  %s: its rules cost nothing; no cheaper plan was "
+                   "found without them\n",
+                   name);
+}
+
 /* Returns the alternatives of a plan as a JSON list. */
 static json_t *alternatives_to_json(const struct advice *advice)
 {
@@ -354,6 +383,12 @@ static json_t *request_to_json(const struct plan_request *request,
     placed_add_json(json_object_get(root, "shards"), plan);
     if (!cli_given(cli, "no-rivals"))
         json_object_set_new(root, "rivals", rivals_to_json(request, plan));
+    if (request->price.any_ms > 0)
+        json_object_set_new(root, "target_price",
+                            json_pack("{s:f, s:f, s:f}", "own_ms",
+                                      request->price.own_ms, "any_ms",
+                                      request->price.any_ms, "rules_frac",
+                                      rules_frac(&request->price)));
     if (cli_given(cli, "from"))
         json_object_set_new(root, "movement", movement_to_json(request, plan));
     else if (request->advice.cheapest.total_ms > 0) {
@@ -388,6 +423,8 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
         cli_print_text(plan_to_json(plan, cli->arena));
     else {
         plan_report(plan, oracle, request, cli);
+        if (request)
+            print_target(&request->price, plan);
         if (request && cli_given(cli, "tables"))
             placed_print(plan, ALL_GPUS, cli_columns(cli), cli_text());
         if (is_from)

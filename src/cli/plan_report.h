@@ -20,6 +20,12 @@ int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
 /* Returns the result of another planner as an entry of a comparison. */
 struct compare_entry planner_entry(const struct rival *rival);
 
+/* Totals in ms of the cheapest plans found with and without the rules of the
+ * target. Both are 0 if they were not compared. */
+struct target_price {
+    double own_ms, any_ms;
+};
+
 /* A request of the command `plan`, and the findings of its search. */
 struct plan_request {
     struct cli *cli;
@@ -39,6 +45,7 @@ struct plan_request {
     /* numbers of groups that were tried, as a JSON list, or NULL; plan_answer
      * takes the reference */
     json_t *groups_tried;
+    struct target_price price; /* cost of the target's rules, for the report */
 };
 
 /* Option of the commands that print a plan. */

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/version.h"
 #include "cli/planning.h"
+#include "core/target_rules.h"
 #include "costmodel/models/oracle_open.h"
 #include "search/advice.h"
 #include "search/planners.h"
@@ -116,6 +117,47 @@ int plan_search(struct plan *plan, struct plan_request *request,
     plan->version = NEUROSHARD_VERSION;
     plan->build = build_id;
     plan->inputs_hash = plan_inputs_hash(plan, cli->arena);
+    return 0;
+}
+
+bool plan_has_target_price(const struct cli *cli)
+{
+    return cli_given(cli, "target") &&
+           strcmp(cli_string(cli, "target"), target_names[TARGET_ANY]) != 0 &&
+           !cli_given(cli, "from") && !cli_given(cli, "no-rivals") &&
+           !strcmp(cli_string(cli, "search"), "full");
+}
+
+int plan_price_target(struct plan_request *request, const struct plan *plan,
+                      const struct oracle *oracle, double limit_ms,
+                      struct err *err)
+{
+    struct cli *cli = request->cli;
+    struct plan any = {.problem = plan->problem};
+    struct search_options options;
+    struct oracle *opened;
+    int rc;
+
+    any.problem.target = TARGET_ANY;
+    any.problem.row_cut = ROW_CUT_ANY;
+    if (oracle_open(&opened, oracle->cost.name, &any.problem, cli->arena, err))
+        return -1;
+    planning_set_search(&options, cli);
+    options.time_limit_ms = limit_ms;
+    options.label = "searching without the target's rules";
+    rc = interrupt_requested()
+             ? -1
+             : search_full(&any, opened, &options, cli->arena, err);
+    pool_close(options.pool);
+    if (rc) { /* the plan that obeys the rules is the answer */
+        *err = (struct err){0};
+        return 0;
+    }
+    request->price =
+        (struct target_price){.own_ms = request->advice.cheapest.total_ms > 0
+                                            ? request->advice.cheapest.total_ms
+                                            : plan->total_ms,
+                              .any_ms = any.total_ms};
     return 0;
 }
 

@@ -12,6 +12,17 @@
 int plan_search(struct plan *plan, struct plan_request *request,
                 const struct oracle *oracle, double limit_ms,
                 struct err *err) MUST_CHECK;
+/* Returns whether plan_price_target searches a second plan: the user chose a
+ * target, and a full search finds one plan. */
+bool plan_has_target_price(const struct cli *cli);
+/* Fills request->price: searches the cheapest plan without the rules of the
+ * target, from the same seed and with the same effort. Rows keep the order that
+ * the target gives them. `plan` is the plan that obeys the rules. Leaves the
+ * price unknown if no plan is found, or after an interrupt. limit_ms is the
+ * time limit of the search in ms; 0: none. */
+int plan_price_target(struct plan_request *request, const struct plan *plan,
+                      const struct oracle *oracle, double limit_ms,
+                      struct err *err) MUST_CHECK;
 /* Returns the clock time in ms at which a search has to end for --time-limit,
  * or INFINITY without a limit. The limit counts from the start of the command,
  * so it covers reading the list and opening the cost model. */

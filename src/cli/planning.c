@@ -11,6 +11,7 @@
 #include "core/plan_check.h"
 #include "core/plan_moves.h"
 #include "core/plan_price.h"
+#include "core/target_rules.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
@@ -131,6 +132,70 @@ static void keep_row_seeds(struct problem *problem, const struct problem *like,
             problem->tables[t].row_seed = before[t].table->row_seed;
 }
 
+/* Sets the target and the row cuts from the options. Without --target, the
+ * target is that of the current plan, or torchrec. */
+static int set_target(struct problem *problem, const struct problem *like,
+                      struct cli *cli, struct err *err)
+{
+    const bool is_given = cli_given(cli, "target");
+    const char *name = cli_string(cli, "target");
+    const int which = text_choice(target_names, name);
+    const bool any_rows =
+        cli_given(cli, "row-cut") && cli_choice(cli, "row-cut") == ROW_CUT_ANY;
+    enum target_rows rows;
+    double rate;
+
+    if (which < 0)
+        return err_usage(err,
+                         "option '--target' names the framework that runs the "
+                         "plan, one of %s, not '%s'%s",
+                         text_list(target_names, " or ", cli->arena), name,
+                         text_to_rate(name, &rate)
+                             ? "; samples a second are for '--target-rate'"
+                             : "");
+    problem->target = is_given || like->target <= TARGET_TORCHREC
+                          ? (enum target)which
+                          : like->target;
+    rows = problem_target(problem)->rows[OUTPUT_POOLED];
+    if (any_rows && (rows == TARGET_ROWS_HOST || rows == TARGET_ROWS_ALL)) {
+        if (is_given)
+            return err_usage(err,
+                             "option '--row-cut any' contradicts '--target "
+                             "%s', which cuts rows in the order of the GPUs",
+                             name);
+        problem->target = TARGET_ANY;
+    }
+    /* TorchRec has no row-wise Adagrad for grids over several hosts */
+    if (!is_given && problem->asks_for_grids &&
+        problem->cluster.hosts_per_domain > 1)
+        problem->target = TARGET_ANY;
+    if (cli_given(cli, "row-cut"))
+        problem->row_cut = (enum row_cut)cli_choice(cli, "row-cut");
+    else
+        problem->row_cut = rows == TARGET_ROWS_HOST || rows == TARGET_ROWS_ALL
+                               ? ROW_CUT_RANKS
+                               : ROW_CUT_ANY;
+    return 0;
+}
+
+/* Checks that the target takes the tables. If the user chose no target and
+ * TorchRec does not take the tables, warns and plans them without a target. */
+static int adopt_target(struct problem *problem, struct cli *cli,
+                        struct err *err)
+{
+    target_adopt(problem);
+    if (!target_check_tables(problem, err))
+        return 0;
+    if (cli_given(cli, "target") || problem->target != TARGET_TORCHREC)
+        return err_prefix(err, "%s: '--target %s'", problem->source,
+                          problem_target(problem)->name);
+    cli_warn(NULL, text_say(cli->arena, "%s; TorchRec cannot run the plan",
+                            err->msg));
+    *err = (struct err){0};
+    problem->target = TARGET_ANY;
+    return 0;
+}
+
 int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err)
@@ -167,7 +232,8 @@ int planning_problem(struct problem *problem, const char *path,
     if (cli_given(cli, "shard") &&
         parse_kinds(problem, cli_string(cli, "shard"), err))
         return -1;
-    problem->row_cut = (enum row_cut)cli_choice(cli, "row-cut");
+    if (set_target(problem, like, cli, err))
+        return -1;
     if (tables_load(&list, path, &options, cli->arena, err))
         return -1;
     problem->tables = list.tables;
@@ -175,12 +241,14 @@ int planning_problem(struct problem *problem, const char *path,
     problem->source = list.source;
     for (size_t i = 0; i < list.n_tables; i++)
         if (problem->row_cut == ROW_CUT_ANY && list.tables[i].rows_over)
-            return err_usage(err,
-                             "option '--row-cut any' contradicts table '%s', "
-                             "whose rows_over is '%s'",
-                             list.tables[i].name,
-                             rows_over_names[list.tables[i].rows_over]);
-    if (planning_set_dense(problem, cli, err))
+            return err_usage(
+                err,
+                "option '%s' contradicts table '%s', "
+                "whose rows_over is '%s'",
+                cli_given(cli, "row-cut") ? "--row-cut any" : "--target",
+                list.tables[i].name, rows_over_names[list.tables[i].rows_over]);
+    if (adopt_target(problem, cli, err) ||
+        planning_set_dense(problem, cli, err))
         return -1;
     keep_row_seeds(problem, like, cli->arena);
     problem_find_hot_rows(problem, cli->arena);

@@ -72,9 +72,12 @@ const struct option_spec planning_options[] = {
      "allowed shard kinds, a list of table,column,row,grid,replicate"},
     {"min-width", 0, OPTION_U64, "N", "4", 4, TABLES_MAX_DIM, NULL,
      "fewest columns of a piece of a table, a multiple of 4"},
-    {"row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "any|ranks",
+    {"target", 0, OPTION_STRING, "NAME", "torchrec", 0, 0,
+     "any|torchrec|torchrec-ec|dlrm|hugectr",
+     "framework that runs the plan: the search makes only cuts that it has"},
+    {"row-cut", 0, OPTION_CHOICE, "HOW", NULL, 0, 0, "any|ranks",
      "ranks: cut rows into equal blocks over all GPUs or those of a host, as "
-     "TorchRec does; any: over any GPUs"},
+     "TorchRec does; any: over any GPUs; default: as the target does"},
     {"memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0, "full|weights",
      "full: count all memory of a training step; weights: count the weights "
      "alone"},

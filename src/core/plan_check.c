@@ -6,6 +6,7 @@
 #include "core/cluster.h"
 #include "core/plan_judge.h"
 #include "core/sharding_groups.h"
+#include "core/target_rules.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -261,6 +262,24 @@ static int check_groups(const struct plan *plan,
                            members[i].name, a->device, b->device);
     }
     mem_free(members);
+    return rc;
+}
+
+/* Checks the rules of the plan's target. pieces[n_shards] are all shards of the
+ * plan, sorted. */
+static int check_target(const struct plan *plan,
+                        const struct shard *const *pieces, struct err *err)
+{
+    struct plan sorted = *plan;
+    int rc;
+
+    if (plan->problem.target == TARGET_ANY)
+        return 0;
+    sorted.shards = mem_alloc(plan->n_shards, sizeof(*sorted.shards));
+    for (size_t i = 0; i < plan->n_shards; i++)
+        sorted.shards[i] = *pieces[i];
+    rc = target_check(&sorted, err);
+    mem_free(sorted.shards);
     return rc;
 }
 
@@ -568,7 +587,8 @@ int plan_check(const struct plan *plan, struct err *err)
         pieces[i] = &plan->shards[i];
     qsort(pieces, plan->n_shards, sizeof(struct shard *), compare_pieces);
     rc = check_tables(plan, pieces, err) || check_groups(plan, pieces, err) ||
-         check_memory(plan, err) || check_costs(plan, err);
+         check_target(plan, pieces, err) || check_memory(plan, err) ||
+         check_costs(plan, err);
     mem_free(pieces);
     return rc ? -1 : 0;
 }

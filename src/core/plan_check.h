@@ -20,6 +20,7 @@
  *   - the width of a piece that cuts columns is a multiple of 4;
  *   - pinned tables are on their device, and all tables of a group are on one
  *     device;
+ *   - the plan obeys the rules of its target (core/target_rules.h);
  *   - on each device, shards and reserve fit in its memory, and the memory
  *     stored in plan->devices is the memory that the shards take;
  *   - costs are either absent (`devices` is NULL, or all costs are NAN) or

@@ -146,6 +146,17 @@ struct sharding_groups {
 /* Largest K that files and options may give. */
 #define GROUPS_MAX_SYNC_EVERY 1e12
 
+/* Framework that runs the plan. Its rules are in core/target_rules.h. A plan
+ * file that names no target has TARGET_ANY. */
+enum target {
+    TARGET_ANY, /* no rules */
+    TARGET_TORCHREC,
+    TARGET_TORCHREC_EC, /* all tables fit an EmbeddingCollection of TorchRec */
+    TARGET_DLRM,        /* dlrm_main.py of facebookresearch/dlrm */
+    TARGET_HUGECTR
+};
+#define N_TARGETS 5
+
 struct problem {
     struct table *tables; /* [n_tables], in the order of the input */
     size_t n_tables;
@@ -167,6 +178,7 @@ struct problem {
     /* true: the user named grids in --shard, so they are allowed even if
      * TorchRec cannot train them */
     bool asks_for_grids;
+    enum target target; /* framework whose rules the plan obeys */
     /* Row cuts that a search may use. Plans made by hand may use any row
      * cuts. */
     enum row_cut row_cut;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/text.h"
+#include "core/target_rules.h"
 #include "emit/formats.h"
 
 #include <inttypes.h>
@@ -93,55 +94,6 @@ static void features_init(struct features *features,
             features->width = table->dim;
     }
     order_features(features);
-}
-
-/* Checks that DLRM can train a table, and that the table agrees with the first
- * table in all properties that DLRM has only once. */
-static int check_table(const struct table *table, const struct table *first,
-                       struct err *err)
-{
-    if (table->optimizer != first->optimizer)
-        return err_input(err,
-                         "tables '%s' and '%s' have optimizers %s and %s, but "
-                         "DLRM has one for all",
-                         first->name, table->name,
-                         optimizer_names[first->optimizer],
-                         optimizer_names[table->optimizer]);
-    if (table->optimizer == OPTIMIZER_ADAMA)
-        return err_input(
-            err,
-            "table '%s' has the optimizer adama, which TorchRec does not have",
-            table->name);
-    if (table->output == OUTPUT_SEQUENCE || table->num_outputs != 1)
-        return err_input(err,
-                         "table '%s' does not give one pooled vector a sample, "
-                         "as DLRM's tables do",
-                         table->name);
-    if (table->precision != PRECISION_FP32 &&
-        table->precision != PRECISION_FP16)
-        return err_input(
-            err, "table '%s' is %s, but the script makes fp32 and fp16 tables",
-            table->name, precision_names[table->precision]);
-    return 0;
-}
-
-/* Checks that replicas can be trained. They are updated together with DLRM's
- * dense part, but by the update rule of the sharded tables. */
-static int check_replicas(const struct plan *plan, struct err *err)
-{
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct table *table =
-            &plan->problem.tables[plan->shards[i].table];
-
-        if (plan->shards[i].kind == SHARD_REPLICATE &&
-            table->optimizer >= OPTIMIZER_LAMB)
-            return err_input(
-                err,
-                "table '%s' is replicated and has the optimizer %s, which "
-                "TorchRec has for cut and whole tables only",
-                table->name, optimizer_names[table->optimizer]);
-    }
-    return 0;
 }
 
 /* Number of dense features of DLRM's data sets. */
@@ -327,12 +279,8 @@ static int print_script(const struct plan *plan,
     int rc;
 
     (void)options;
-    if (emit_one_group(problem, "DLRM", err))
-        return -1;
-    for (size_t i = 0; i < problem->n_tables; i++)
-        if (check_table(&problem->tables[i], &problem->tables[0], err))
-            return -1;
-    if (check_replicas(plan, err))
+    if (emit_one_group(problem, "DLRM", err) ||
+        target_check_as(plan, TARGET_DLRM, err))
         return -1;
     features_init(&features, problem);
     if (problem->job.dense &&

@@ -15,6 +15,9 @@
  * DLRMTrain. */
 #define EMIT_DEFAULT_MODULE "model.sparse_arch.embedding_bag_collection"
 
+/* The same for tables with sequence output, in plans for torchrec-ec. */
+#define EMIT_DEFAULT_SEQUENCE_MODULE "model.sparse_arch.embedding_collection"
+
 /* Options of all formats. Zeroed options are the defaults. The options do not
  * own their strings. */
 struct emit_options {
@@ -22,7 +25,8 @@ struct emit_options {
      * EMIT_DEFAULT_MODULE */
     const char *module;
     /* torchrec: name of the module for tables with sequence output. NULL:
-     * `module`, which then must not hold pooled tables as well. */
+     * EMIT_DEFAULT_SEQUENCE_MODULE if the plan's target is torchrec-ec;
+     * otherwise `module`, which then must not hold pooled tables as well. */
     const char *sequence_module;
     /* torchrec: prefix of each table name; NULL: no prefix */
     const char *prefix;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/printable.h"
+#include "core/target_rules.h"
 #include "emit/formats.h"
 #include "emit/torchrec_job.h"
 
@@ -13,14 +14,9 @@
  * does: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
  * shards}}}}. The number of ranks of the job and of a host are added.
  *
- * Plans that TorchRec cannot run are refused here, so that they do not fail on
- * the cluster:
- *
- *   - TorchRec's row-wise code divides a row by the block size to find its
- *     rank. So block i must be on rank i and have ceil(rows / ranks) rows.
- *     Ranks past the end of the table hold a block without rows.
- *   - TorchRec assumes that all column pieces of a table on one rank are as
- *     wide as the first. Unequal pieces would overlap other tables' weights.
+ * Plans that TorchRec cannot run are refused (core/target_rules.h), so that
+ * they do not fail on the cluster. Ranks past the end of a table that is cut by
+ * rows hold a block without rows.
  */
 
 /* Entry of a table in the JSON, while it is built. */
@@ -71,93 +67,65 @@ static bool add_blocks(const struct plan_entry *entry,
     return true;
 }
 
+/* Adds the row blocks of one column range over the ranks of a host or NVLink
+ * domain. */
+static void add_local_blocks(struct plan_entry *entry,
+                             const struct shard *pieces, size_t n)
+{
+    const uint32_t n_local = cluster_group(entry->cluster);
+    const bool is_added = add_blocks(
+        entry, pieces, n, pieces->device / n_local * n_local, n_local);
+
+    assert(is_added); /* target_check_as has checked it */
+    (void)is_added;
+}
+
 /* Adds a table that is cut into row blocks: one for each rank of the job, or
  * for each rank of one host or NVLink domain. */
-static int add_rows(struct plan_entry *entry, const struct shard *pieces,
-                    size_t n, struct err *err)
+static void add_rows(struct plan_entry *entry, const struct shard *pieces,
+                     size_t n)
 {
     const uint32_t n_ranks = entry->cluster->n_devices;
-    const uint32_t n_local = cluster_group(entry->cluster);
 
     entry->type = "row_wise";
-    if ((entry->table->rows_over != ROWS_OVER_HOST || n_local == n_ranks) &&
+    if ((entry->table->rows_over != ROWS_OVER_HOST ||
+         cluster_group(entry->cluster) == n_ranks) &&
         add_blocks(entry, pieces, n, 0, n_ranks))
-        return 0;
+        return;
     entry->type = "table_row_wise";
-    if (n_local == n_ranks)
-        return err_input(err,
-                         "table '%s': TorchRec cuts rows only into equal "
-                         "blocks in the order of the ranks, over all %u ranks",
-                         entry->table->name, n_ranks);
-    if (!add_blocks(entry, pieces, n, pieces[0].device / n_local * n_local,
-                    n_local))
-        return err_input(
-            err,
-            "table '%s': TorchRec cuts rows only into equal blocks in the "
-            "order of the ranks, over all %u ranks or over the %u of one %s",
-            entry->table->name, n_ranks, n_local,
-            cluster_group_name(entry->cluster));
-    return 0;
+    add_local_blocks(entry, pieces, n);
 }
 
 /* Adds a table with grid sharding: each column block is cut into row blocks,
  * one for each rank of one host or NVLink domain. */
-static int add_grid(struct plan_entry *entry, const struct shard *pieces,
-                    size_t n, struct err *err)
+static void add_grid(struct plan_entry *entry, const struct shard *pieces,
+                     size_t n)
 {
-    const uint32_t n_local = cluster_group(entry->cluster);
-
     entry->type = "grid_shard";
-    /* TorchRec 1.9.2 counts the rows of the row-wise Adagrad state by hosts, so
-     * it cannot count them by domains. */
-    if (entry->cluster->hosts_per_domain > 1 &&
-        entry->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-        return err_input(err,
-                         "table '%s' is a grid over NVLink domains of several "
-                         "hosts, for which TorchRec has no row-wise Adagrad",
-                         entry->table->name);
     for (size_t begin = 0, end; begin < n; begin = end) {
         for (end = begin + 1;
-             end < n && pieces[end].col_begin == pieces[begin].col_begin &&
-             pieces[end].col_end == pieces[begin].col_end;)
+             end < n && pieces[end].col_begin == pieces[begin].col_begin;)
             end++;
-        if (!add_blocks(entry, &pieces[begin], end - begin,
-                        pieces[begin].device / n_local * n_local, n_local))
-            return err_input(
-                err,
-                "table '%s': TorchRec cuts a grid only into column blocks, "
-                "each in equal row blocks over the %u ranks of one %s",
-                entry->table->name, n_local,
-                cluster_group_name(entry->cluster));
+        add_local_blocks(entry, &pieces[begin], end - begin);
     }
-    return 0;
 }
 
 /* Adds the pieces of a table to its entry. Sets the sharding type if the table
- * is cut. Fails for a sharding that stays within hosts if the module is an
- * EmbeddingCollection, which does not support it. */
-static int add_pieces(struct plan_entry *entry, const struct shard *pieces,
-                      size_t n, struct err *err)
+ * is cut. */
+static void add_pieces(struct plan_entry *entry, const struct shard *pieces,
+                       size_t n)
 {
     const enum shard_kind kind = pieces[0].kind;
 
-    if (kind == SHARD_ROW || kind == SHARD_GRID) {
-        if ((kind == SHARD_ROW ? add_rows : add_grid)(entry, pieces, n, err))
-            return -1;
-        if (entry->table->output != OUTPUT_SEQUENCE ||
-            !strcmp(entry->type, "row_wise"))
-            return 0;
-        return err_input(err,
-                         "table '%s' is a sequence, which TorchRec cuts by "
-                         "columns or by rows over all ranks, not as %s",
-                         entry->table->name, entry->type);
-    }
     assert(kind);
+    if (kind == SHARD_ROW || kind == SHARD_GRID) {
+        (kind == SHARD_ROW ? add_rows : add_grid)(entry, pieces, n);
+        return;
+    }
     if (kind != SHARD_TABLE)
         entry->type = kind == SHARD_COLUMN ? "column_wise" : "data_parallel";
     for (size_t i = 0; i < n; i++)
         add_shard(entry, &pieces[i]);
-    return 0;
 }
 
 /* Checks a table's name and number of rows. The name becomes a key of a torch
@@ -178,35 +146,6 @@ static int check_table(const json_t *module, const struct table *table,
         return 0;
     return err_input(err, "table '%s' has more rows than TorchRec can count",
                      name);
-}
-
-/* Checks that widths of pieces and replicas are multiples of 4, because FBGEMM
- * reads four columns at a time. */
-static int check_widths(const struct plan_entry *entry,
-                        const struct shard *pieces, size_t n, struct err *err)
-{
-    uint32_t *widths = /* [rank] width of the rank's pieces; 0: no piece yet */
-        mem_alloc(entry->cluster->n_devices, sizeof(*widths));
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < n; i++) {
-        uint32_t rank = pieces[i].device;
-        uint32_t width = pieces[i].col_end - pieces[i].col_begin;
-
-        if (width % TABLE_COLUMN_STEP)
-            rc = err_input(err,
-                           "table '%s' has %u columns, but TorchRec's kernels "
-                           "take multiples of %u",
-                           entry->table->name, width, TABLE_COLUMN_STEP);
-        else if (widths[rank] && widths[rank] != width)
-            rc = err_input(err,
-                           "table '%s' has pieces of %u and of %u columns on "
-                           "rank %u, but TorchRec needs equal widths on a rank",
-                           entry->table->name, widths[rank], width, rank);
-        widths[rank] = width;
-    }
-    mem_free(widths);
-    return rc;
 }
 
 /* Module that holds a table. A table name such as "sparse.ebc.t1", as
@@ -281,9 +220,8 @@ static int add_table(json_t *module, struct plan_entry *entry,
 
     entry->ranks = json_array();
     entry->shards = json_array();
-    rc = check_table(module, entry->table, json_string_value(name), err) ||
-         check_widths(entry, pieces, n, err) ||
-         add_pieces(entry, pieces, n, err);
+    rc = check_table(module, entry->table, json_string_value(name), err);
+    add_pieces(entry, pieces, n);
     object =
         json_pack("{s:s, s:s, s:o, s:O*}", "sharding_type", entry->type,
                   "compute_kernel", is_replicated ? "dense" : "fused", "ranks",
@@ -307,43 +245,6 @@ static const struct table *find_output(const struct problem *problem,
     return NULL;
 }
 
-/* Checks the sequence tables of a module. An EmbeddingCollection gives all
- * features one width, and assumes that all column pieces of all its tables are
- * as wide as the first piece. */
-static int check_sequences(const struct plan *plan, const struct module *module,
-                           const struct table *first, struct err *err)
-{
-    const struct table *tables = plan->problem.tables;
-    const struct shard *piece = NULL;
-
-    for (size_t i = 0; first && i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-        const struct table *table = &tables[shard->table];
-        uint32_t width = shard->col_end - shard->col_begin;
-
-        if (!is_in(module, table))
-            continue;
-        if (table->dim != first->dim)
-            return err_input(
-                err,
-                "tables '%s' and '%s' have %u and %u columns, but the sequence "
-                "tables of a TorchRec module must have one width",
-                first->name, table->name, first->dim, table->dim);
-        if (shard->kind != SHARD_COLUMN)
-            continue;
-        if (piece && piece->col_end - piece->col_begin != width)
-            return err_input(err,
-                             "table '%s' has a piece of %u columns and '%s' "
-                             "one of %u, but the column pieces of a TorchRec "
-                             "module's sequence tables must have one width",
-                             tables[piece->table].name,
-                             piece->col_end - piece->col_begin, table->name,
-                             width);
-        piece = shard;
-    }
-    return 0;
-}
-
 /* Adds all tables of a module. */
 static int add_module(json_t *modules, const struct module *module,
                       const struct plan *plan, struct err *err)
@@ -363,8 +264,6 @@ static int add_module(json_t *modules, const struct module *module,
             "table '%s' is pooled and '%s' is a sequence, which TorchRec keeps "
             "in two modules: name the second with --sequence-module",
             pooled->name, sequence->name);
-    if (check_sequences(plan, module, sequence, err))
-        return -1;
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
         const struct shard *pieces = &plan->shards[begin];
         struct plan_entry entry = {.cluster = &problem->cluster,
@@ -383,17 +282,22 @@ static int add_module(json_t *modules, const struct module *module,
 /* Makes {module: {table: {sharding_type ...}}} in *out, which the caller
  * decrefs. *out is NULL after a failure. */
 static int make_modules(json_t **out, const struct plan *plan,
-                        const struct emit_options *options, struct err *err)
+                        const struct emit_options *given, struct err *err)
 {
     static const enum table_output outputs[] = {OUTPUT_POOLED, OUTPUT_SEQUENCE};
     const struct problem *problem = &plan->problem;
-    const char *const names[] = {options->module, options->sequence_module,
-                                 options->prefix};
-    int rc = 0;
+    const bool is_ec = problem->target == TARGET_TORCHREC_EC;
+    const char *const names[] = {given->module, given->sequence_module,
+                                 given->prefix};
+    struct emit_options own = *given, *options = &own;
+    int rc = target_check_as(plan, is_ec ? TARGET_TORCHREC_EC : TARGET_TORCHREC,
+                             err);
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    if (is_ec && !own.sequence_module)
+        own.sequence_module = EMIT_DEFAULT_SEQUENCE_MODULE;
+    for (size_t i = 0; !rc && i < sizeof(names) / sizeof(*names); i++)
         if (names[i] && !text_is_printable(names[i]))
-            return err_input(
+            rc = err_input(
                 err, "the names of modules and the prefix must be printable");
     *out = json_object();
     for (size_t k = 0; k < sizeof(outputs) / sizeof(*outputs); k++)

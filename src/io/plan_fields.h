@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "core/plan.h"
+#include "core/target_rules.h"
 #include "io/cluster_fields.h"
 #include "io/tables_reader.h"
 
@@ -24,8 +25,9 @@ enum {
     OF_DENSE_OPTIMIZER = 6,
     OF_LAYOUT,
     OF_MIN_WIDTH,
+    OF_TARGET,
     OF_SEARCH,
-    OF_TOTAL = 14
+    OF_TOTAL = 15
 };
 #define PLAN(member) MEMBER_OF(struct plan, member)
 static const struct place_field plan_fields[] = {
@@ -42,6 +44,7 @@ static const struct place_field plan_fields[] = {
     {"layout", PLAN(problem.layout), false, 0, 0, table_layout_names},
     {"min_width", PLAN(problem.min_width), false, TABLE_COLUMN_STEP,
      TABLES_MAX_DIM, NULL},
+    {"target", PLAN(problem.target), false, 0, 0, target_names},
     {"search", PLAN(search), false, 0, 0, NULL},
     {"stopped", PLAN(stopped), false, 0, 0, NULL},
     {"seed", PLAN(seed), false, 0, 0x1p64, NULL},

@@ -29,9 +29,9 @@ print("none is below its host:",
 P
 "$ns" report grid.json -o page.html
 grep -c comparedPage page.html
-plan --gpus 8,16 --gpu h100,a100 --price prices --dense-ms 1,2 --target 13M
+plan --gpus 8,16 --gpu h100,a100 --price prices --dense-ms 1,2 --target-rate 13M
 plan --gpus 8 --gpu h100,l40s:memory=24GiB,dram=1008 --host-ms 0
-plan --gpus 8 --gpu h100 --dense-ms 1,2 --target 1.5G
+plan --gpus 8 --gpu h100 --dense-ms 1,2 --target-rate 1.5G
 plan --gpus 2 --gpu h100,cpu 2>&1 | grep -A1 "^#\|^speed"
 plan --gpus 8 --gpu h100,t4 --batch-per-gpu 1000000
 plan --gpus 8..16 --batch-per-gpu 8192 --json | grep fastest_gpus
@@ -41,7 +41,7 @@ printf 'h100 2\nh100-sxm 3\n' >twice
 printf 'h100 free\n' >free
 printf 'h100\n' >lone
 printf 'h200 2\n' >other
-for options in "--target 30M" "--dense-ms 1,2 --target 0" "--price none" \
+for options in "--target-rate 30M" "--dense-ms 1,2 --target-rate 0" "--price none" \
     "--price twice" "--price free" "--price lone" "--price other" \
     "--gpu h100,H100-sxm" "--gpu h100,a100 --cost torchrec" \
     "--gpu h100,frob" "--gpu h100,a100 -o plan.json"; do

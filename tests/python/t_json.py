@@ -150,7 +150,7 @@ ANSWERS = [
             "100",
             "--dense-ms",
             "1,1",
-            "--target",
+            "--target-rate",
             "1M",
         ],
     ),

@@ -291,7 +291,7 @@ static void test_optimizers(void)
         fixture_finish(&plan);
         script = emitted(&emit_dlrm, &plan, &err);
         if (i == OPTIMIZER_ADAMA)
-            ok(!script && strstr(err.msg, "optimizer adama, which TorchRec"),
+            ok(!script && strstr(err.msg, "optimizer adama, which DLRM"),
                "refused: %s", err.msg);
         else
             ok(script && !strstr(script, "    --adagrad\n") ==
@@ -493,7 +493,7 @@ static void test_refused(void)
     fixture_shard(&plan, 0, 8, 0, 8, 1);
     fixture_finish(&plan);
     refuses(&plan, "table 'a' is replicated and has the optimizer lamb, which "
-                   "TorchRec has for cut and whole tables only");
+                   "DLRM has for cut and whole tables only");
 
     plan = fixture_plan(4, 4, 64);
     fixture_whole(&plan, "a", 8, 8, 1, 0);
@@ -511,16 +511,14 @@ static void test_refused(void)
                      "DLRM's tables do");
     tables[1] = plan.problem.tables[1];
     tables[1].precision = PRECISION_BF16;
-    refuses(&broken,
-            "table 'b' is bf16, but the script makes fp32 and fp16 tables");
+    refuses(&broken, "table 'b' is bf16, but DLRM's tables are fp32 and fp16");
 
     plan = fixture_plan(2, 2, 64);
     fixture_whole(&plan, "a", 8, 10, 1, 0);
     fixture_finish(&plan);
-    refuses(
-        &plan,
-        "table 'a' has 10 columns, but TorchRec's kernels take multiples of "
-        "4");
+    refuses(&plan,
+            "table 'a' has 10 columns, but DLRM's kernels take multiples of "
+            "4");
 }
 
 int main(void)

@@ -368,8 +368,8 @@ static const struct refused_cut {
      ONLY_BLOCKS "8 ranks or over the 4 of one host"},
     {2, 2, "rows", 100, 8, PIECES(rows), OUTPUT_POOLED, ONLY_BLOCKS "2 ranks"},
     {8, 4, "host", 16, 8, PIECES(host), OUTPUT_SEQUENCE,
-     "table 'host' is a sequence, which TorchRec cuts by columns or by rows "
-     "over all ranks, not as table_row_wise"},
+     "table 'host': TorchRec cuts the rows of a sequence only into equal "
+     "blocks in the order of the ranks, over all 8 ranks"},
     {4, 4, "cut", 97, 24, PIECES(uneven), OUTPUT_POOLED,
      "table 'cut' has pieces of 12 and of 4 columns on rank 2, but TorchRec "
      "needs equal widths on a rank"},
