@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "core/host.h"
 #include "core/plan_error.h"
+#include "core/target_rules.h"
 #include "search/gain.h"
 #include "search/simplicity.h"
 #include "search/wire_choice.h"
@@ -80,9 +81,13 @@ static bool uses(const struct plan *plan, const struct restriction *restriction)
     return false;
 }
 
-/* Returns whether the plan cuts rows over all devices. */
+/* Returns whether the plan cuts rows over all devices. If the target deals
+ * rows, this does not matter: it exchanges all row cuts alike. */
 static bool uses_all_ranks(const struct plan *plan)
 {
+    if (problem_target(&plan->problem)->rows[OUTPUT_POOLED] ==
+        TARGET_ROWS_DEALT)
+        return false;
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shards[i].kind == SHARD_ROW &&
             shard_row_ranks(&plan->problem, &plan->shards[i]) ==
@@ -125,7 +130,7 @@ static void restrict_problem(struct problem *to, const struct problem *from,
         }
         kinds = table->kinds &
                 ~forbidden_kinds(restriction, table, from->dense_optimizer);
-        if (kinds & from->kinds)
+        if (kinds & problem_kinds(from, t))
             table->kinds = kinds;
     }
 }

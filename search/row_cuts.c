@@ -134,6 +134,7 @@ static void add_dealt_cut(struct listing *listing, uint32_t unit,
                               .width = table->dim / n_ranges,
                               .n_rows = rows / n_ways},
                       most = type;
+    uint32_t listed;
 
     if (rows < (uint64_t)TARGET_LEAST_DEALT * n_ways ||
         (uint64_t)n_ways * n_ranges > space->n_devices ||
@@ -148,9 +149,11 @@ static void add_dealt_cut(struct listing *listing, uint32_t unit,
     cut.fills_host = fills_host;
     cut.types_of_blocks = ARENA_NEW(&listing->arena, uint8_t, n_ways);
     most.n_rows += rows % n_ways > 0;
-    most.bytes = listing->list[listing_add_type(listing, most)].bytes;
+    listed = listing_add_type(listing, most);
+    most.bytes = listing->list[listed].bytes;
     listing->n_types--;
-    listing->list[listing_add_type(listing, type)].bytes = most.bytes;
+    listed = listing_add_type(listing, type);
+    listing->list[listed].bytes = most.bytes;
     listing_add_sharding(listing, cut);
 }
 

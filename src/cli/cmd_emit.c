@@ -18,11 +18,12 @@ static const struct option_spec own_options[] = {
      "torchrec: name of the module that holds the sequence tables"},
     {"prefix", 0, OPTION_STRING, "P", NULL, 0, 0, NULL,
      "torchrec: prefix of each table name"},
+    {"comm", 0, OPTION_CHOICE, "HOW", "uniform", 0, 0, "uniform|hierarchical",
+     "hugectr: exchanges between all GPUs, or first inside each host"},
     {0},
 };
 
-/* Refuses options that apply only to TorchRec plans if the output has another
- * format. */
+/* Refuses options that apply only to other formats than that of the output. */
 static int check_options(const struct cli *cli, const char *format,
                          struct err *err)
 {
@@ -34,6 +35,9 @@ static int check_options(const struct cli *cli, const char *format,
             return err_usage(
                 err, "option '--%s' belongs to --format torchrec, not %s",
                 names[i], format);
+    if (cli_given(cli, "comm") && strcmp(format, "hugectr") != 0)
+        return err_usage(
+            err, "option '--comm' belongs to --format hugectr, not %s", format);
     return 0;
 }
 
@@ -44,6 +48,7 @@ static int run_emit(struct cli *cli, struct err *err)
         .module = cli_string(cli, "module"),
         .sequence_module = cli_string(cli, "sequence-module"),
         .prefix = cli_string(cli, "prefix"),
+        .comm = cli_string(cli, "comm"),
     };
     const struct emitter *emitter = emit_formats[cli_choice(cli, "format")];
     struct plan plan = {0};

@@ -167,6 +167,11 @@ static int check_target(struct plan_request *request, struct err *err)
     const bool is_from = cli_given(cli, "from");
     struct err fault = {0};
 
+    if (plan_has_groups(cli) && problem->target != TARGET_TORCHREC &&
+        problem->target != TARGET_TORCHREC_EC && problem->target != TARGET_ANY)
+        return err_usage(err,
+                         "option '--groups' needs TorchRec, not '--target %s'",
+                         target->name);
     if (target->keeps_apart && strcmp(cli_string(cli, "search"), "full") != 0)
         return err_usage(err,
                          "option '--target %s' needs the full search, not '%s'",

@@ -30,6 +30,8 @@ struct emit_options {
     const char *sequence_module;
     /* torchrec: prefix of each table name; NULL: no prefix */
     const char *prefix;
+    /* hugectr: "uniform" or "hierarchical"; NULL: uniform */
+    const char *comm;
 };
 
 struct emitter {
@@ -52,6 +54,7 @@ struct emitter {
     FORMAT(torchrec_loader, "torchrec-loader")           \
     FORMAT(torchrec_constraints, "torchrec-constraints") \
     FORMAT(dlrm, "dlrm")                                 \
+    FORMAT(hugectr, "hugectr")                           \
     FORMAT(text, "text")
 
 #define EMIT_DECLARE(name, text) extern const struct emitter emit_##name;
