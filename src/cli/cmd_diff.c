@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
+#include "core/target_rules.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
 #include "emit/plan_diff.h"
@@ -41,6 +42,25 @@ static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
     return 0;
 }
 
+/* Warns if the target of a plan deals rows: its row blocks stand for rows that
+ * are spread over the table, so the rows that two plans share are unknown. */
+static void warn_dealt(const struct plan *plan, const char *path,
+                       struct cli *cli)
+{
+    const struct target_traits *target = problem_target(&plan->problem);
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (target->rows[OUTPUT_POOLED] == TARGET_ROWS_DEALT &&
+            shard_cuts_rows(plan->shards[i].kind)) {
+            cli_warn(NULL, text_say(cli->arena,
+                                    "%s: %s deals rows round robin, so the "
+                                    "bytes of tables cut by rows that move are "
+                                    "a guess",
+                                    path, target->framework));
+            return;
+        }
+}
+
 static int run_diff(struct cli *cli, struct err *err)
 {
     struct plan_diff diff = {.paths = {cli->args[0], cli->args[1]}};
@@ -54,8 +74,10 @@ static int run_diff(struct cli *cli, struct err *err)
                          problem_n_groups(&diff.plans[0].problem),
                          diff.paths[1],
                          problem_n_groups(&diff.plans[1].problem));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         diff.paths[i] = text_shown(diff.paths[i], cli->arena);
+        warn_dealt(&diff.plans[i], diff.paths[i], cli);
+    }
     if (price_both(&diff, cli, err))
         return -1;
     plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], cli->arena);
