@@ -9,6 +9,7 @@
 #include "core/plan_fit.h"
 #include "core/plan_price.h"
 #include "core/settings.h"
+#include "core/sharding_groups.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
@@ -99,11 +100,21 @@ static void print_cost(const struct plan *plan, struct arena *arena,
     print_word(cost, out);
 }
 
+/* Prints the options of groups; they exclude --from. */
+static void print_groups(const struct sharding_groups *groups, struct buf *out)
+{
+    buf_printf(out, " --groups %u --groups-layout %s", groups->count,
+               groups_layout_names[groups->layout]);
+    if (groups->sync_every)
+        buf_printf(out, " --sync-every %" PRIu64, groups->sync_every);
+}
+
 const char *what_if_command(const struct plan *plan, const char *path,
                             struct arena *arena)
 {
     const struct problem *problem = &plan->problem;
     const struct cluster *cluster = &problem->cluster;
+    const struct cluster whole = sharding_groups_cluster(problem);
     const char *source = problem->source;
     struct buf out = {0};
     const char *text;
@@ -114,12 +125,16 @@ const char *what_if_command(const struct plan *plan, const char *path,
     else
         buf_printf(&out, " TABLES");
     if (cluster_is_even(cluster))
-        buf_printf(&out, " --gpus %u", cluster->n_devices);
-    if (cluster->devices_per_host < cluster->n_devices)
-        buf_printf(&out, " --gpus-per-host %u", cluster->devices_per_host);
-    buf_printf(&out, " --from");
-    print_word(path, &out);
-    buf_printf(&out, " --batch %" PRIu64, problem->batch);
+        buf_printf(&out, " --gpus %u", whole.n_devices);
+    if (whole.devices_per_host < whole.n_devices)
+        buf_printf(&out, " --gpus-per-host %u", whole.devices_per_host);
+    if (problem_n_groups(problem) > 1)
+        print_groups(&problem->groups, &out);
+    else {
+        buf_printf(&out, " --from");
+        print_word(path, &out);
+    }
+    buf_printf(&out, " --batch %" PRIu64, problem_all_samples(problem));
     print_memory(plan, arena, &out);
     print_cost(plan, arena, &out);
     text = arena_strdup(arena, out.data);
@@ -286,6 +301,8 @@ int what_if_anew(const struct scenario **list, size_t *n,
                                        plan->problem};
     struct settings more = {0};
 
+    if (problem_n_groups(&plan->problem) > 1)
+        return err_usage(err, "option '--anew' needs a plan of one group");
     assume_hosts(&problems[1], plan, cli->arena);
     more.n_devices = more_gpus(&problems[1].cluster);
     if (settings_apply(&more, &problems[1], cli->arena, err))

@@ -66,6 +66,8 @@ echo "--- the estimate of another plan"
 plan 2>/dev/null | grep 'groups pay'
 plan --inter-gbps 400 2>/dev/null | grep -c 'groups pay'
 
+echo "--- the next command for a plan that no longer fits"
+"$ns" cost two.json --reserve 99% 2>&1 | tail -n 4
 echo "--- one of the groups runs"
 "$ns" plan list.csv --gpus 4 --gpus-per-host 2 --batch 64 --cost roofline:cpu \
     --groups 2 --sync-every 10 --effort 500 --no-rivals -o cpu.json \
@@ -92,6 +94,7 @@ says --from two.json
 "$ns" diff none.json two.json 2>&1
 "$ns" explain two.json --what-if gpus=32 2>&1 | tail -n 1
 "$ns" explain two.json --what-if batch=65537 2>&1 | tail -n 1
+"$ns" explain two.json --anew 2>&1 | tail -n 1
 "$ns" cost two.json --gpus-per-host 4 2>&1
 "$ns" cost two.json --batch 65537 2>&1
 sed 's/"gpus_per_host": 8, "node/"gpus_per_host": 6, "node/' two.json >bad.json
