@@ -26,7 +26,7 @@ static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
     struct plan priced[2] = {diff->plans[0], diff->plans[1]};
     struct err ignored = {0};
 
-    if (!spec && plan_diff_is_priced(diff))
+    if (!spec && diff_is_priced(diff->plans))
         return 0;
     if (!spec)
         spec = diff->plans[1].cost.name;
@@ -80,7 +80,7 @@ static int run_diff(struct cli *cli, struct err *err)
     }
     if (price_both(&diff, cli, err))
         return -1;
-    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], cli->arena);
+    plan_diff_find(&diff, cli->arena);
     cli_print_json(plan_diff_to_json(&diff));
     plan_diff_print(&diff, cli_text());
     return 0;

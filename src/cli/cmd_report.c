@@ -144,7 +144,7 @@ static void add_pair(struct page_request *request, struct arena *arena)
 
     if (request->n_plans != 2)
         return;
-    plan_moves_find(&diff->moves, &diff->plans[0], &diff->plans[1], arena);
+    plan_diff_find(diff, arena);
     json_array_insert_new(
         request->documents, 0,
         json_pack(

@@ -3,8 +3,6 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
-#include "core/plan_error.h"
-#include "emit/compare_table.h"
 #include "emit/report_parts.h"
 
 #include <inttypes.h>
@@ -16,31 +14,10 @@
 #define N_MOVES_SHOWN 16u
 #define NAME_WIDTH 28u
 
-static bool is_same_text(const char *a, const char *b)
+void plan_diff_find(struct plan_diff *diff, struct arena *arena)
 {
-    return a && b && !strcmp(a, b);
-}
-
-bool plan_diff_is_priced(const struct plan_diff *diff)
-{
-    const struct plan *a = &diff->plans[0], *b = &diff->plans[1];
-
-    return plan_is_priced(a) && plan_is_priced(b) &&
-           is_same_text(a->cost.name, b->cost.name) &&
-           is_same_text(a->cost.hash, b->cost.hash);
-}
-
-/* Returns the error of the ratio of the old total to the new one, as a
- * fraction; NAN if unknown. */
-static double gain_error(const struct plan_diff *diff)
-{
-    struct priced_parts parts[2];
-
-    if (!plan_diff_is_priced(diff))
-        return NAN;
-    for (int i = 0; i < 2; i++)
-        parts[i] = plan_priced_parts(&diff->plans[i]);
-    return priced_ratio_error(&parts[0], &parts[1]);
+    plan_moves_find(&diff->moves, &diff->plans[0], &diff->plans[1], arena);
+    diff_gain_find(&diff->gain, diff->plans, diff->moves.bytes.moved, arena);
 }
 
 /* --- text --- */
@@ -56,26 +33,6 @@ static void print_plan(const char *word, const struct plan *plan,
         buf_printf(out, "not priced\n");
     else
         buf_printf(out, "%.4f ms by %s\n", plan->total_ms, plan->cost.name);
-}
-
-/* Prints the change of the GPU work, if one cost model has predicted both. */
-static void print_gain(const struct plan_diff *diff, struct buf *out)
-{
-    double before_ms = diff->plans[0].total_ms;
-    double after_ms = diff->plans[1].total_ms;
-    double ratio = after_ms / before_ms, error = gain_error(diff);
-
-    if (!plan_diff_is_priced(diff)) {
-        buf_printf(out, "work    not compared: no cost model has priced both "
-                        "plans; use --cost\n");
-        return;
-    }
-    buf_printf(out, "work    %+.4f ms of GPU work", after_ms - before_ms);
-    if (before_ms > 0)
-        buf_printf(out, ", %+.2f %%", 100 * (ratio - 1));
-    if (before_ms > 0 && !isnan(error))
-        buf_printf(out, " +-%.2f %%", 100 * error * ratio * ratio);
-    buf_printf(out, "\n");
 }
 
 static void print_movement(const struct plan_moves *moves, struct buf *out)
@@ -197,8 +154,10 @@ void plan_diff_print(const struct plan_diff *diff, struct buf *out)
 
     print_plan("before", &diff->plans[0], diff->paths[0], out);
     print_plan("after", &diff->plans[1], diff->paths[1], out);
-    print_gain(diff, out);
+    diff_gain_print(&diff->gain, out);
     print_movement(&diff->moves, out);
+    if (diff->gain.verdict)
+        buf_printf(out, "%s\n", diff->gain.verdict);
     print_gpus(&diff->moves, unit, out);
     print_tables(&diff->moves, unit, out);
     print_moves(&diff->moves, unit, out);
@@ -206,13 +165,18 @@ void plan_diff_print(const struct plan_diff *diff, struct buf *out)
 
 /* --- JSON --- */
 
-static json_t *json_plan(const struct plan *plan, const char *path)
+/* One of the two plans, by its index. */
+static json_t *json_plan(const struct plan_diff *diff, int i)
 {
+    const struct plan *plan = &diff->plans[i];
     bool is_priced = !isnan(plan->total_ms) && plan->cost.name;
 
-    return json_pack("{s:s, s:I, s:o, s:s?}", "plan", path, "gpus",
-                     (json_int_t)plan->problem.cluster.n_devices, "total_ms",
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:s?}", "plan", diff->paths[i],
+                     "gpus", (json_int_t)plan->problem.cluster.n_devices,
+                     "total_ms",
                      is_priced ? json_real(plan->total_ms) : json_null(),
+                     "step_ms", json_real_or_null(diff->gain.steps[i].ms),
+                     "host_ms", json_real_or_null(diff->gain.host_ms[i]),
                      "cost_model", is_priced ? plan->cost.name : NULL);
 }
 
@@ -284,13 +248,13 @@ json_t *plan_moves_to_json(const struct plan_moves *moves)
 
 json_t *plan_diff_to_json(const struct plan_diff *diff)
 {
-    double error = gain_error(diff);
+    const struct diff_gain *gain = &diff->gain;
     json_t *root = json_pack(
-        "{s:o, s:o, s:b, s:o}", "before",
-        json_plan(&diff->plans[0], diff->paths[0]), "after",
-        json_plan(&diff->plans[1], diff->paths[1]), "priced_alike",
-        plan_diff_is_priced(diff), "gain_error_frac", json_real_or_null(error));
+        "{s:o, s:o, s:b, s:o}", "before", json_plan(diff, 0), "after",
+        json_plan(diff, 1), "priced_alike", gain->is_priced, "gain_error_frac",
+        json_real_or_null(gain->work_error_frac * gain->work_ratio));
 
+    json_object_update_new(root, diff_gain_to_json(gain));
     json_object_update_new(root, plan_moves_to_json(&diff->moves));
     return root;
 }

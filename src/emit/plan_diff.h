@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "core/plan_moves.h"
+#include "emit/diff_gain.h"
 
 /* Differences between two plans, as text and as JSON. */
 
@@ -11,10 +12,11 @@ struct plan_diff {
     const char *paths[2];
     struct plan plans[2]; /* plan before, plan after */
     struct plan_moves moves;
+    struct diff_gain gain;
 };
 
-/* True if one cost model has priced both plans. */
-bool plan_diff_is_priced(const struct plan_diff *diff);
+/* Finds the moves and the gain of the plans. They live in the arena. */
+void plan_diff_find(struct plan_diff *diff, struct arena *arena);
 /* Prints the differences between the plans. The text ends in a newline. */
 void plan_diff_print(const struct plan_diff *diff, struct buf *out);
 /* Two functions that return JSON, which the caller decrefs: the migrations, and

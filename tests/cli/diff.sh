@@ -45,6 +45,20 @@ echo "== diff"
 "$ns" diff old.json old.json --cost roofline:h100
 "$ns" diff old.json new.json --cost model:h100 | grep ^work
 "$ns" diff old.json new.json --cost torchrec --json
+# A host that binds hides the GPU work; a plan that pays names what it changes.
+plan 2 "$(shard 0 0 16 0), $(shard 1 0 16 0), $(shard 2 0 16 0)" >one.json
+gain()
+{
+    "$ns" diff "$@" --cost roofline:h100 |
+        sed -n '/^step/,/^work/p; /^keep/,/^$/p; /^the new/,/^$/p'
+}
+for plan in one old new; do
+    sed 's/_factor": 20/_factor": 15/' $plan.json >fit_$plan.json
+    sed 's/, "host_ms": 0//; s/_factor": 20/_factor": 5/' $plan.json >at_$plan.json
+done
+gain at_one.json at_old.json
+gain fit_one.json fit_new.json
+gain fit_new.json fit_one.json
 
 echo "== explain"
 "$ns" explain old.json --cost roofline:h100

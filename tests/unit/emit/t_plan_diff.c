@@ -32,15 +32,16 @@ static struct plan_diff make_diff(void)
     struct plan_diff diff = {.paths = {"old.json", "new.json"},
                              .plans = {make_plan(false), make_plan(true)}};
 
-    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], &arena);
+    plan_diff_find(&diff, &arena);
     return diff;
 }
 
-static const char *text_of(const struct plan_diff *diff)
+static const char *text_of(struct plan_diff *diff)
 {
     struct buf out = {0};
     const char *text;
 
+    plan_diff_find(diff, &arena);
     plan_diff_print(diff, &out);
     text = arena_strndup(&arena, out.data, out.len);
     buf_release(&out);
@@ -89,9 +90,15 @@ static const char whole_text[] =
 
 static const char whole_json[] =
     "{\"before\":{\"plan\":\"old.json\",\"gpus\":2,\"total_ms\":4.0,"
-    "\"cost_model\":\"plain\"},\"after\":{\"plan\":\"new.json\","
-    "\"gpus\":3,\"total_ms\":3.0,\"cost_model\":\"plain\"},"
+    "\"step_ms\":4.0,\"host_ms\":0.0,\"cost_model\":\"plain\"},"
+    "\"after\":{\"plan\":\"new.json\",\"gpus\":3,\"total_ms\":3.0,"
+    "\"step_ms\":3.0,\"host_ms\":0.0,\"cost_model\":\"plain\"},"
     "\"priced_alike\":true,\"gain_error_frac\":null,"
+    "\"step_ratio\":1.33333,\"step_error_frac\":null,"
+    "\"work_ratio\":1.33333,\"work_error_frac\":null,"
+    "\"pays\":true,\"training_changes\":[],"
+    "\"verdict\":\"the new plan pays: its steps are 33.3 % faster (error "
+    "unknown), it moves 281 KiB, and training does not change\","
     "\"bytes\":{\"moved\":288000,"
     "\"kept\":166400,\"added\":6400,\"removed\":3200},"
     "\"gpus\":[{\"received\":0,\"sent\":288000},{\"received\":256000,"
@@ -124,6 +131,7 @@ static void test_whole(void)
 
     is_str(text_of(&diff), whole_text, "all there is to say");
     price(&diff, "plain", "00");
+    plan_diff_find(&diff, &arena);
     root = plan_diff_to_json(&diff);
     dumped = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
     is_str(dumped, whole_json, "as JSON");
@@ -146,7 +154,7 @@ static void test_large(void)
             diff.plans[i].problem.cluster.memory_bytes[r] = UINT64_MAX;
         fixture_finish(&diff.plans[i]);
     }
-    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], &arena);
+    plan_diff_find(&diff, &arena);
     root = plan_diff_to_json(&diff);
     dumped = json_dumps(root, JSON_COMPACT);
     ok(!strstr(dumped, ":-"), "none is negative");
@@ -174,15 +182,15 @@ static void test_prices(void)
      * total */
     is_in(text_of(&diff),
           "work    -1.0000 ms of GPU work, -25.00 % +-7.50 %\n");
-    ok(plan_diff_is_priced(&diff), "one model");
+    ok(diff_is_priced(diff.plans), "one model");
     price(&diff, "other", "00");
-    ok(!plan_diff_is_priced(&diff), "two models");
+    ok(!diff_is_priced(diff.plans), "two models");
     is_in(text_of(&diff), "work    not compared: ");
     price(&diff, "plain", "01");
-    ok(!plan_diff_is_priced(&diff), "two of one name");
+    ok(!diff_is_priced(diff.plans), "two of one name");
     price(&diff, "plain", "00");
     diff.plans[1].total_ms = NAN;
-    ok(!plan_diff_is_priced(&diff), "one without a price");
+    ok(!diff_is_priced(diff.plans), "one without a price");
     is_in(text_of(&diff), "on 3 GPUs, not priced\n");
     price(&diff, "plain", "00");
     diff.plans[0].total_ms = 0;
@@ -202,7 +210,7 @@ static void test_many(void)
                           1000 + 1000 * t, 64, 1, (t + i) % 40);
         fixture_finish(&diff.plans[i]);
     }
-    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], &arena);
+    plan_diff_find(&diff, &arena);
     text = text_of(&diff);
     is_in(text, "\nGPU   received MiB   sent MiB\n");
     is_in(text, "\n... and 8 more\n\ntable ");
@@ -218,7 +226,7 @@ static void test_same(void)
     struct plan_diff diff = {.paths = {"old.json", "new.json"},
                              .plans = {make_plan(false), make_plan(false)}};
 
-    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], &arena);
+    plan_diff_find(&diff, &arena);
     is_in(text_of(&diff),
           "\nmoves   0 B in 0 pieces; 447 KiB stay\ntables  5 kept\n");
 }
