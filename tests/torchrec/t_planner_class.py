@@ -364,9 +364,8 @@ def check_shadow(name, **more):
         "by TorchRec's estimator: its own figure, and that of --cost torchrec",
     )
     same_ms(shadow.neuroshard_ms[1:], [ours.step_ms], "ours by our model")
-    error, is_known = shadow.gain_error_frac, "inter_gbps" not in str(
-        ours.json
-    )
+    error = shadow.diff["step_error_frac"]
+    is_known = "inter_gbps" not in str(ours.json)
     ok(
         (error is not None) == is_known and (error or 1) > 0,
         f"the error of the ratio, {error}",
@@ -381,8 +380,29 @@ def check_shadow(name, **more):
         "one record has all prices",
         line,
     )
+    ok(shadow.diff["verdict"] in line, "and a verdict")
     check_dump(planner, model, constraints)
     check_twice(planner, model, constraints, ours)
+
+
+def check_shadow_beside():
+    """A table that stays where the stock planner puts it is there in both
+    plans."""
+    model = collection(*[bags(name, 40000, 64) for name in "abcdef"])
+    constraints = {"a": ParameterConstraints(compute_kernels=["fused_uvm"])}
+    arguments = stock_arguments(constraints)
+    planner = NeuroShardPlanner(**arguments, **QUICK, mode="shadow")
+    with Log() as log:
+        planner.plan(model, SHARDERS)
+    shadow, text = planner.shadow, "\n".join(log.lines)
+    print("# " + text.replace("\n", "\n# "))
+    stock, ours = (plan.plan[""]["a"] for plan in (shadow.stock, shadow.ours))
+    ok(str(stock) == str(ours), "shadow: a table that stays is in both plans")
+    ok(
+        "host alone" in text and shadow.diff["verdict"] in text,
+        "the host is shown, and a verdict",
+        text,
+    )
 
 
 def check_dump(planner, model, constraints):
@@ -404,7 +424,10 @@ def check_dump(planner, model, constraints):
                 host_ms=0,
                 **_job._bandwidths(hosts),
             ).step_ms
-            for cost in (_job.torchrec_cost(hosts), shadow.cost_model)
+            for cost in (
+                _job.torchrec_cost(hosts),
+                shadow.diff["after"]["cost_model"],
+            )
         ]
     want = [shadow.torchrec_ms[0], shadow.neuroshard_ms[0]]
     same_ms(prices, want, "its dump as neuroshard cost prices it")
@@ -418,7 +441,12 @@ def check_twice(planner, model, constraints, ours):
         _placing.Placing(found, ours),
     )
     same_ms(both.neuroshard_ms, [ours.step_ms] * 2, "ours, read back")
-    ok(both.moved_bytes == 0, "and nothing moves")
+    ok(both.diff["bytes"]["moved"] == 0, "and nothing moves")
+    ok(not both.diff["pays"] and "keep" in str(both), "which does not pay")
+    with tempfile.TemporaryDirectory() as work:
+        both.save(f"{work}/shadow.html")
+        with open(f"{work}/shadow.html", encoding="utf-8") as file:
+            ok("<html" in file.read(), "the page is written")
 
 
 def check_estimate():
@@ -937,6 +965,7 @@ def main():
     )
     check_estimate()
     check_shadow_fault()
+    check_shadow_beside()
     check_faults()
     check_unknown()
     check_arguments()

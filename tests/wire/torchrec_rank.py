@@ -139,7 +139,7 @@ def pair(job):
         both.plan(make_model(tables), sharders())
         shadow = both.shadow
         found = [(shadow.stock, shadow.ours, shadow.neuroshard_ms,
-                  shadow.gain_error_frac)]
+                  shadow.diff["gain_error_frac"])]
     dist.broadcast_object_list(found)
     stock, ours, predicted_ms, error_frac = found[0]
     plans = [Trained(tables, plan) for plan in (stock, ours)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
-from typing import Any, List, Optional, Tuple
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
 
 from torchrec.distributed.planner.enumerators import get_partition_by_type
 from torchrec.distributed.planner.types import Shard
 
-from . import Plan, _program
+from . import Plan, diff, price, report
 from ._placing import Placing, pieces, stock_shards
 
 
@@ -19,38 +19,48 @@ from ._placing import Placing, pieces, stock_shards
 class Shadow:
     """Gain of our plan over TorchRec's.
 
-    stock, ours     -- the ShardingPlans
-    torchrec_ms     -- slowest rank's time of both, by TorchRec's estimator
-    neuroshard_ms   -- step time of both, by our cost model
-    gain_error_frac -- error of the ratio of these step times: the true ratio
-                       is within it nine times in ten; None if not known
-    cost_model      -- name of our cost model
-    moved_bytes     -- weights and optimizer state that change their rank
-    outside         -- tables that TorchRec's plan keeps in other memory than
-                       the rank's own; priced as if they were in the rank's own
+    stock, ours -- the ShardingPlans
+    priced      -- both as plans of the program, priced by its cost model
+    torchrec_ms -- slowest rank's time of both, by TorchRec's estimator
+    diff        -- result of `neuroshard.diff`, with steps, host, GPU work,
+                   errors, bytes to move, training_changes and verdict
+    outside     -- tables that TorchRec's plan keeps in other memory than the
+                   rank's own; priced as if they were in the rank's own
     """
 
     stock: Any
     ours: Any
+    priced: List[Plan]
     torchrec_ms: Tuple[float, float]
-    neuroshard_ms: Tuple[float, float]
-    gain_error_frac: Optional[float]
-    cost_model: str
-    moved_bytes: int
+    diff: Dict[str, Any]
     outside: List[str]
 
+    @property
+    def neuroshard_ms(self) -> Tuple[float, float]:
+        """Steps of both plans, with the host, by our cost model."""
+        return self.diff["before"]["step_ms"], self.diff["after"]["step_ms"]
+
+    def save(self, path: Any) -> None:
+        """Writes the page of both plans, side by side."""
+        Path(path).write_text(report(*self.priced), "utf-8")
+
     def __str__(self) -> str:
-        error = self.gain_error_frac
+        sides, gib = [self.diff[s] for s in ("before", "after")], 2**30
+        rows = [
+            ("TorchRec's estimator", self.torchrec_ms, ""),
+            ("step", self.neuroshard_ms, "step"),
+            ("GPU work alone", [side["total_ms"] for side in sides], "work"),
+            ("host alone", [side["host_ms"] for side in sides], ""),
+        ]
+        changed = self.diff["training_changes"]
         lines = [
             "shadow: TorchRec's plan is in place, beside it ours",
-            f"{'ms':32}{'TorchRec':>11}{'ours':>11}{'ratio':>9}",
-            _line("TorchRec's estimator", self.torchrec_ms, ""),
-            _line(
-                self.cost_model,
-                self.neuroshard_ms,
-                ", error not known" if error is None else f" +-{error:.3f}",
-            ),
-            f"to change plans moves {self.moved_bytes / 2**30:.3f} GiB",
+            f"{'ms':22}{'TorchRec':>11}{'ours':>11}{'ratio':>9}",
+            *(self._line(*row) for row in rows if row[1][1]),
+            f"priced by {sides[1]['cost_model']}; to change plans moves "
+            f"{self.diff['bytes']['moved'] / gib:.3f} GiB; training changes "
+            f"in {', '.join(changed) or 'no table'}",
+            self.diff["verdict"],
         ]
         if self.outside:
             names = ", ".join(self.outside[:5])
@@ -60,10 +70,10 @@ class Shadow:
             )
         return "\n    ".join(lines)
 
-
-def _line(name: str, ms: Tuple[float, float], error: str) -> str:
-    ratio = ms[0] / ms[1] if ms[1] else float("nan")
-    return f"{name:32}{ms[0]:11.4f}{ms[1]:11.4f}{ratio:9.3f}{error}"
+    def _line(self, name: str, ms: Any, kind: str) -> str:
+        error = self.diff.get(f"{kind}_error_frac")
+        text = "" if error is None else f" +-{100 * error:.1f} %"
+        return f"{name:22}{ms[0]:11.4f}{ms[1]:11.4f}{ms[0] / ms[1]:9.3f}{text}"
 
 
 def compare(
@@ -71,28 +81,18 @@ def compare(
 ) -> Shadow:
     """Prices TorchRec's plan and ours (plans, in this order)."""
     options = planner._enumerator.enumerate(model, sharders)
-    torchrec_ms = [estimated_ms(planner, options, plan) for plan in plans]
-    stock = stock_shards(ours, plans[0])
-    with _program.folder() as folder:
-        paths = [str(folder / name) for name in ("stock.json", "ours.json")]
-        for path, plan in zip(paths, (stock, ours.plan.json)):
-            Plan(plan).save(path)
-        diff = json.loads(_program.run(["diff", *paths, "--json"]))
-    before, after = diff["before"], diff["after"]
+    cost = ours.plan.json["cost_model"]["name"]
+    priced = [price(stock_shards(ours, plans[0]), cost=cost), ours.plan]
+    before, after = (estimated_ms(planner, options, plan) for plan in plans)
+    outside = [
+        table.name
+        for table in ours.found
+        if plans[0].plan[table.path][table.name].compute_kernel
+        not in ("fused", "dense")
+    ]
+    gain = diff(*priced)
     return Shadow(
-        stock=plans[0],
-        ours=plans[1],
-        torchrec_ms=(torchrec_ms[0], torchrec_ms[1]),
-        neuroshard_ms=(before["total_ms"], after["total_ms"]),
-        gain_error_frac=diff["gain_error_frac"],
-        cost_model=after["cost_model"],
-        moved_bytes=diff["bytes"]["moved"],
-        outside=[
-            table.name
-            for table in ours.found
-            if plans[0].plan[table.path][table.name].compute_kernel
-            not in ("fused", "dense")
-        ],
+        plans[0], plans[1], priced, (before, after), gain, outside
     )
 
 

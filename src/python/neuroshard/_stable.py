@@ -7,12 +7,9 @@ import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
 
-from . import Error, Plan, _loader, _placing, _program, _stock, price
+from . import Error, _loader, _placing, _stock, diff, price
 from ._summary import BY_ROW
 
-# Least gain of a plan that replaces another if the error of their ratio is not
-# known.
-LEAST_GAIN = 0.01
 STATELESS = ("sgd",)
 Run = Callable[[Dict[str, Any]], _placing.Placing]
 
@@ -50,7 +47,7 @@ def place(
         )
         if not _loads(table["optimizer"], cut, now)
     ]
-    if kept is not None and (lost or not _pays(kept, fresh.plan)):
+    if kept is not None and (lost or not diff(kept, fresh.plan)["pays"]):
         return fresh._replace(plan=kept), ""
     if lost:
         return fresh, (
@@ -139,16 +136,3 @@ def _fitting(plan: Dict[str, Any], options: Dict[str, Any]) -> Any:
         if error.status in (1, 3):
             return None
         raise
-
-
-def _pays(kept: Plan, fresh: Plan) -> bool:
-    """Whether a plan gains more over the kept one than the error of the ratio
-    of their steps."""
-    with _program.folder() as folder:
-        paths = [str(folder / name) for name in ("before.json", "after.json")]
-        for path, plan in zip(paths, (kept, fresh)):
-            plan.save(path)
-        diff = json.loads(_program.run(["diff", *paths, "--json"]))
-    ratio = kept.step_ms / fresh.step_ms
-    error = diff["gain_error_frac"]
-    return bool(ratio - 1 > (LEAST_GAIN if error is None else error))

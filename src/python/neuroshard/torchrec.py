@@ -87,8 +87,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 timeout_s: seconds until the program is killed
 
     The member neuroshard_plan is the last `neuroshard.Plan`, or None. The
-    member shadow is the comparison of the two plans, with `torchrec_ms`,
-    `neuroshard_ms` ...
+    member shadow is the comparison of the two plans, with `diff`, `save` ...
     """
 
     # Members of the base class, TorchRec's planner.
@@ -165,6 +164,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             self.shadow = _shadow.compare(
                 self, module, sharders, plans, placing
             )
+            stock.neuroshard_plan = self.shadow.priced[0].json  # for watch()
             self._log(placing)
         except Exception as error:
             LOG.warning("%s; TorchRec's own planner plans", _why(error))
