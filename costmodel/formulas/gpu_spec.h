@@ -50,6 +50,17 @@ struct gpu_spec {
     double intra_gbps, intra_alpha_us;
     /* Line rate of the GPU's network adapter. */
     double nic_gbps;
+    /* Tables in the host's memory; 0: unknown. host_gbps is the bandwidth of
+     * the GPU's link to its host, for rows that kernels read from the host and
+     * write back. The GPUs of a host share its memory and the bandwidth of its
+     * memory. */
+    double host_gbps;
+    uint64_t host_memory_bytes;
+    double host_memory_gbps;
+    /* Time in ns of a lookup, in addition to a lookup in a table without cache,
+     * to manage a cache of rows: forward and backward, without the fills. 0:
+     * unknown. */
+    double cache_id_ns;
     /* Error of the lookup times that the roofline predicts from these
      * figures. */
     struct cost_error lookup_error;

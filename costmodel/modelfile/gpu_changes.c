@@ -22,7 +22,7 @@ static const struct {
 } units[] = {
     {"_gbps", "GB/s", 1},  {"_gbps", "TB/s", 1e3}, {"_ghz", "GHz", 1},
     {"_ghz", "MHz", 1e-3}, {"_us", "us", 1},       {"_tflops", "TFLOPS", 1},
-    {"_bytes", "", 1},
+    {"_ns", "ns", 1},      {"_bytes", "", 1},
 };
 #define N_UNITS (sizeof units / sizeof *units)
 

@@ -25,7 +25,8 @@ static void test_values(void)
         get("L40S:memory=24GiB,dram=1.008TB/s,l2_gbps=2000GB/s,"
             "l2_bytes=4MiB,clock=2520MHz,n_sms=128,row_cycles=9,"
             "bag_row_us=0.3,launch=4us,intra=7,intra_alpha=11us,nic_gbps=2,"
-            "gpus_per_host=4,fp32=82.6TFLOPS");
+            "gpus_per_host=4,fp32=82.6TFLOPS,host=20GB/s,"
+            "host_memory_bytes=1TiB,host_memory_gbps=0.3TB/s,cache_id=4ns");
 
     if (!ok(l40s && spec, "all keys are read%s", err.msg))
         return;
@@ -42,6 +43,10 @@ static void test_values(void)
     is_near(spec->intra_alpha_us, 11, 0, "their latency");
     is_near(spec->nic_gbps, 2, 0, "adapter");
     is_i64(spec->gpus_per_host, 4, "hosts");
+    is_near(spec->host_gbps, 20, 0, "link to the host");
+    is_i64((int64_t)(spec->host_memory_bytes >> 30), 1024, "its memory");
+    is_near(spec->host_memory_gbps, 300, 1e-9, "and the bandwidth of it");
+    is_near(spec->cache_id_ns, 4, 0, "ids of a cache");
     is_near(spec->tflops[DENSE_TYPE_FP32], 82.6, 0, "rate");
     is_near(spec->tflops[DENSE_TYPE_FP16], l40s->tflops[DENSE_TYPE_FP16], 0,
             "what is not named stays");
@@ -62,6 +67,7 @@ static void test_lookups(void)
         {"memory=40GiB", false}, {"gpus_per_host=4", false},
         {"intra=100", false},    {"intra_alpha=1", false},
         {"nic=5", false},        {"sheet=5", false},
+        {"host=20", false},      {"cache_id=5", false},
         {"fp32=5", false},       {"dram=1700", false},
         {"dram=1500", true},     {"l2_gbps=1000", true},
         {"l2_bytes=1MiB", true}, {"clock=1", true},
@@ -114,7 +120,8 @@ static void test_refused(void)
         {"l40s:Dram=5", "a GPU has no figure 'Dram'; known are memory, "
                         "gpus_per_host, dram, l2_gbps, l2_bytes, clock, n_sms, "
                         "row_cycles, bag_row, launch, intra, intra_alpha, nic, "
-                        "sheet, fp32, tf32, fp16, bf16"},
+                        "host, host_memory_bytes, host_memory_gbps, "
+                        "cache_id, sheet, fp32, tf32, fp16, bf16"},
         {"l40s:dram=1,", LIST_WANTED "'dram=1,'"},
         {"l40s:dram=1,,nic=1", LIST_WANTED "'dram=1,,nic=1'"},
         {"l40s:dram=",

@@ -116,6 +116,18 @@ static void test_all(void)
                spec->intra_gbps >= spec->nic_gbps && spec->nic_gbps >= 1,
            "memory, links of a host and adapters: %.0f, %.0f, %.2f GB/s",
            spec->dram_gbps, spec->intra_gbps, spec->nic_gbps);
+        ok(spec->host_gbps >= 12 && spec->host_gbps <= 200 &&
+               spec->host_memory_gbps >= 2 * spec->host_gbps &&
+               spec->host_memory_gbps <= 1000,
+           "its host's link and memory: %.1f and %.0f GB/s", spec->host_gbps,
+           spec->host_memory_gbps);
+        ok(spec->host_memory_bytes >=
+                   spec->memory_bytes * 11 / 10 * spec->gpus_per_host &&
+               spec->host_memory_bytes <= 1ull << 42,
+           "a host has more memory than its GPUs: %.0f GiB",
+           (double)spec->host_memory_bytes / (1 << 30));
+        is_near(spec->cache_id_ns * spec->dram_gbps, 2.9 * 2900, 430,
+                "an id of a cache by the memory's bandwidth");
         ok(spec->intra_alpha_us >= 1 && spec->intra_alpha_us <= 100 &&
                spec->gpus_per_host >= 1 && spec->gpus_per_host <= 16,
            "latency and hosts");
@@ -291,6 +303,7 @@ static void test_read(void)
     is_i64((int64_t)spec.memory_bytes, 85520809984, "memory");
     is_i64(spec.n_sms, 132, "SMs");
     is_near(spec.nic_gbps, 50, 0, "adapter");
+    is_near(spec.host_gbps, 0, 0, "a link to the host that is unknown");
     is_i64(spec.comm_form, COMM_PORT, "links");
     ok(!spec.aliases[0], "no alias");
     ok(!read_text(&spec, changed("\"A\"", "\"A\", \"aliases\": [\"b\", "
@@ -328,9 +341,10 @@ static void test_refused(void)
          "g.json:6: l2_gbs is not a known member; known are name, exchange, "
          "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
          "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, intra_gbps, "
-         "intra_alpha_us, nic_gbps, sheet_gbps, fp32_tflops, tf32_tflops, "
-         "fp16_tflops, bf16_tflops, lookup_error_frac, class_error_frac, "
-         "aliases"},
+         "intra_alpha_us, nic_gbps, host_gbps, host_memory_bytes, "
+         "host_memory_gbps, cache_id_ns, sheet_gbps, fp32_tflops, "
+         "tf32_tflops, fp16_tflops, bf16_tflops, lookup_error_frac, "
+         "class_error_frac, aliases"},
         {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
          "\"source\": \"b\", \"date\": \"2024\"}",
          "", "g.json:1: n_sms is missing"},
