@@ -6,16 +6,18 @@
 
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 echo old >out
+newline='
+'
 
 # message FILE: prints the error without warnings and progress. A list of names
 # that will grow is cut after its first name.
 message()
 {
-    sed -n "/^neuroshard: warning: /d; s|$ROOT|ROOT|g; s|^neuroshard: ||p" "$1" |
-        sed 's/\(; known are model:FILE\), .*/\1, .../
+    sed -e '/^neuroshard: warning: /d; /^neuroshard: /!d; s///' \
+        -e "s|$ROOT|ROOT|g" -e 's/\(; known are model:FILE\), .*/\1, .../
             s/\(figures for a GPU .*known are\) .*/\1 .../
             s/\(is one of torchrec\)|[a-z|-]*/\1|.../
-            s/\(is one of cpu\)|[a-z|-]*/\1|.../'
+            s/\(is one of cpu\)|[a-z|-]*/\1|.../' "$1"
 }
 
 # bad NAME COMMAND...: runs the command; prints its status and message.
@@ -25,13 +27,16 @@ bad()
     shift
     "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null
     status=$?
-    printf '%-24s %d: ' "$label" "$status"
-    message stderr >said
-    cat said
+    said=$(message stderr)
+    printf '%-24s %d: %s\n' "$label" "$status" "$said"
     [ "$status" -ne 0 ] || echo "# accepted: $*"
-    { read -r _ && ! read -r _; } <said || echo "# not one sentence"
+    case $said in
+    '' | *"$newline"*) echo "# not one sentence" ;;
+    esac
     [ -s stdout ] && echo "# printed a result: $(head -n 1 stdout)"
-    [ "$(cat out)" = old ] || echo "# touched the output file"
+    if ! { read -r kept && ! read -r _ && [ "$kept" = old ]; } <out; then
+        echo "# touched the output file"
+    fi
     set -- ./*.tmp* ./.*.tmp*
     [ -e "$1" ] && echo "# left $1 behind"
     echo old >out

@@ -9,10 +9,10 @@ set -eu
 ns=$NEUROSHARD
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
-"$ns" bench --db costs.db --samples 60 --batch 256 --memory 64MiB \
+"$ns" bench --db costs.db --samples 60 --batch 64 --memory 16MiB \
     --max-tables 4 --seed 5 >bench.txt 2>/dev/null
 grep -o 'cases  *60 of 60 (stopped: done)' bench.txt
-"$ns" bench --db costs.db --alltoall 4 --samples 6 --batch 256 --memory 64MiB \
+"$ns" bench --db costs.db --alltoall 4 --samples 6 --batch 64 --memory 16MiB \
     >/dev/null 2>&1
 # A busy machine leaves few samples that training accepts; here all count.
 sqlite3 costs.db 'UPDATE sample SET flags = 0'
@@ -26,7 +26,7 @@ grep -oE 'replaced|kept' retrain.txt | head -n 1 | sed 's/.*/verdict/'
 sqlite3 costs.db 'SELECT count(*) FROM training_log'
 "$ns" model info cpu.nsm | grep -c '^feature '
 
-"$ns" plan --details "$tables" --gpus 4 --cost model:./cpu.nsm --batch 256 \
+"$ns" plan --details "$tables" --gpus 4 --cost model:./cpu.nsm --batch 64 \
     --effort 20000 -o plan.json >report.txt 2>/dev/null
 grep -o 'cost    model:./cpu.nsm' report.txt
 "$ns" run plan.json --scale-rows 0.001 --iterations 12 --threads 1 --json \
@@ -36,7 +36,7 @@ grep -c '"output_error"' run.json
 grep -o 'roofline:h100' cost.txt
 "$ns" cost --details plan.json -o again.json >/dev/null 2>&1
 cmp plan.json again.json && echo "priced again: the same bytes"
-"$ns" plan --details "$tables" --gpus 4 --cost torchrec --batch 256 --effort 20000 \
+"$ns" plan --details "$tables" --gpus 4 --cost torchrec --batch 64 --effort 20000 \
     -o bound.json >/dev/null 2>&1
 "$ns" cost --details bound.json -o again.json >/dev/null 2>&1
 cmp bound.json again.json && grep -c '"bound_ms": [0-9]' again.json

@@ -3,6 +3,7 @@
 # Numbers of GPUs, GPUs that differ, and bandwidths inside and across hosts.
 # The output consists of facts that hold for any good search, not of figures.
 set -u
+. "$ROOT/tests/cli/common"
 export COLUMNS=999 # keeps lines unbroken
 
 ns=$NEUROSHARD
@@ -14,13 +15,18 @@ plan()
     default_plan --reserve 0 "$@"
 }
 
-# default_plan OPTIONS: plans quietly, with the default reserve
+# default_plan OPTIONS: plans quietly, with the default reserve, and by the
+# roofline, which is quick, unless the options choose a GPU, a model or hosts
 default_plan()
 {
     options=$*
     case ${options##*--search } in
     grid*) ;; # The last --search counts; this one takes no effort.
     *) set -- --effort 4000 "$@" ;;
+    esac
+    case "$options " in
+    *--cost* | *--cluster* | *--from* | *--gpus-per-host* | *'--gpu '*) ;;
+    *) set -- --cost roofline:h100 "$@" ;;
     esac
     "$ns" plan --details "$tables" --batch 4096 --host-ms 0 "$@" 2>messages
 }
@@ -56,6 +62,13 @@ remedy()
         s/[0-9.]* [MG]iB/SIZE/; s/or [0-9]* \([sG]\)/or N \1/' messages
 }
 
+# has_worked PID: whether the process has taken half a second of CPU time, so
+# that it is in its first search
+has_worked()
+{
+    [ "$(cut -d' ' -f14 "/proc/$1/stat")" -ge 50 ]
+}
+
 echo "# how many"
 plan --gpus 1..4 --memory 800MiB -o smallest.json >range
 sed -n '/^ *[0-9G]/p' range | awk '{print $1, $2, $3}'
@@ -86,8 +99,12 @@ echo "exit $?, $(grep -c '"why_not": "no plan fits: ' range.json) reasons"
 remedy
 
 echo "# an interrupt ends it after the number in hand"
-timeout --foreground --preserve-status -s INT 2 "$ns" plan --details "$tables" --gpus 4..6 \
-    --effort 1000000000000 2>messages | awk '{print $1, $2, $3}' | sed -n 1,2p
+"$ns" plan --details "$tables" --gpus 4..6 --effort 1000000000000 \
+    >range 2>messages &
+wait_until has_worked $!
+kill -INT $!
+wait $!
+awk '{print $1, $2, $3}' range | sed -n 1,2p
 grep interrupted messages
 
 echo "# the end of the time, which is that of all numbers"
@@ -244,14 +261,14 @@ cat messages
 plan --gpus 8 --memory 240MiB >report
 echo "exit $?"
 n=$(sed -n 's/.* or \([0-9]*\) such GPUs.*/\1/p' messages)
-plan --gpus "$n" --memory 240MiB >report
+plan --gpus "$n" --memory 240MiB --effort 1 >report
 echo "with as many as that says: exit $?"
 for hosts in "--gpus-per-host 3" "--gpus-per-host 3 --hosts-per-domain 3"; do
     # shellcheck disable=SC2086
     plan --gpus 3 $hosts --memory 240MiB >report
     n=$(sed -n 's/.* or \([0-9]*\) such GPUs.*/\1/p' messages)
     # shellcheck disable=SC2086
-    plan --gpus "$n" $hosts --memory 240MiB >report
+    plan --gpus "$n" $hosts --memory 240MiB --effort 1 >report
     echo "$hosts: $n, exit $?"
 done
 
@@ -287,7 +304,7 @@ plan --gpus 2..40 --gpus-per-host 4 --hosts-per-domain 4 --search grid |
 echo
 for kinds in column,row row,grid; do
     "$ns" plan --details "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
-        --gpus-per-host 1 --hosts-per-domain 2 --shard $kinds --effort 20000 \
+        --gpus-per-host 1 --hosts-per-domain 2 --shard $kinds --effort 2000 \
         -o grids.json >report 2>messages
     grep -q '"kind": "grid"' grids.json
     echo "grids over domains, of $kinds: $((1 - $?))"

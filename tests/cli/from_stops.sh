@@ -39,12 +39,12 @@ from()
 }
 
 tables=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
-evaluations --gpus 8 --cost torchrec >plain
+evaluations --gpus 4 --cost torchrec >plain
 cp new.json old.json
-from "near the bound" "$(cat plain)" old.json --gpus 8 --cost torchrec
+from "near the bound" "$(cat plain)" old.json --gpus 4 --cost torchrec
 from "the same, another batch" \
-    "$(evaluations --gpus 8 --cost torchrec --batch 30000)" \
-    old.json --gpus 8 --cost torchrec --batch 30000
+    "$(evaluations --gpus 4 --cost torchrec --batch 30000)" \
+    old.json --gpus 4 --cost torchrec --batch 30000
 echo "neither"
 evaluations --gpus 8 --effort 20000 --host-ms 0 >plain
 cp new.json old.json

@@ -89,8 +89,9 @@ END
 # Additive costs: lower bounds by the mean load and by the largest piece, rows
 # that are cut only for memory, hosts, seeds, and lists of few and of many
 # tables.
-walk mean criteo_kaggle_26 --gpus 8 --cost torchrec --trace trace.csv
-walk largest mlperf_dlrm_dcnv2_multihot --gpus 8 --cost torchrec \
+walk mean criteo_kaggle_26 --gpus 8 --cost torchrec --effort 60000 \
+    --trace trace.csv
+walk largest mlperf_dlrm_dcnv2_multihot --gpus 8 --cost torchrec --effort 60000 \
     --trace trace.csv
 walk small_gap mlperf_dlrm_dcnv2_multihot --gpus 3 --cost torchrec
 walk little_gain mlperf_dlrm_dcnv2_multihot --gpus 6 --cost torchrec
