@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cuda_private.cuh"
 
-/* Only two of CUB's headers are included. With all of CUB, compiling takes 1.5
- * times as long. */
+/* Only two of CUB's headers are included, without their support of short floats
+ * and of profilers. With all of CUB, compiling takes 1.7 times as long. */
+#define CCCL_DISABLE_BF16_SUPPORT
+#define CCCL_DISABLE_FP16_SUPPORT
+#define CCCL_DISABLE_NVTX
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
