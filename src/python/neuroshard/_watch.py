@@ -117,6 +117,8 @@ class Watch:
         return found
 
     def _record(self, ranks: List[Any]) -> str:
+        if None in ranks:
+            raise RuntimeError(f"rank {ranks.index(None)} has no trace")
         with _program.folder() as folder:
             files = [folder / "plan.json"]
             Plan(self._json or {}).save(files[0])
