@@ -7,6 +7,7 @@
 #include "costmodel/models/oracle_open.h"
 #include "costmodel/models/oracles.h"
 #include "emit/plan_diff.h"
+#include "emit/reshard.h"
 
 #include <string.h>
 
@@ -14,6 +15,11 @@ static const struct option_spec own_options[] = {
     OPTIONS_HEADED(COST_HEADING),
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model that prices both plans; default: the plans' own"},
+    OPTIONS_HEADED(OUTPUT_HEADING),
+    {"format", 'f', OPTION_CHOICE, "FORMAT", "moves", 0, 0, "moves|reshard",
+     "moves: all moves; reshard: the tables that TorchRec can move in a "
+     "running "
+     "job"},
     {0},
 };
 
@@ -81,6 +87,14 @@ static int run_diff(struct cli *cli, struct err *err)
     if (price_both(&diff, cli, err))
         return -1;
     plan_diff_find(&diff, cli->arena);
+    if (!strcmp(cli_string(cli, "format"), "reshard")) {
+        if (problem_n_groups(&diff.plans[0].problem) > 1)
+            return err_usage(err, "option '--format reshard' needs plans of "
+                                  "one group");
+        cli_print_json(reshard_to_json(&diff));
+        reshard_print(&diff, cli_text());
+        return 0;
+    }
     cli_print_json(plan_diff_to_json(&diff));
     plan_diff_print(&diff, cli_text());
     return 0;

@@ -45,7 +45,7 @@ sed 's/"col_begin": 256/"col_begin": 252/; s/"col_end": 256/"col_end": 252/
 # rows that are dealt
 printf 'name,num_embeddings,dim,pooling_factor\ntall,4000003,64,40\n' >tall.csv
 plan tall.csv --gpus 2 --target hugectr --shard row -o rows.json
-"$ns" diff rows.json rows.json 2>&1 >out
+{ "$ns" diff rows.json rows.json >out; } 2>&1
 
 # a list that TorchRec cannot run
 printf 'name,num_embeddings,dim,pooling_factor\nodd,1000,10,1\n' >odd.csv

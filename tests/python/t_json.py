@@ -189,6 +189,7 @@ ANSWERS = [
     ("explain table", ["explain", "p.json", "cat_20"]),
     ("diff", ["diff", "p.json", "q.json"]),
     ("diff", ["diff", "p.json", "k.json"]),
+    ("reshard", ["diff", "p.json", "q.json", "--format", "reshard"]),
     ("emit", ["emit", "p.json", "--format", "torchrec", "-o", "e.json"]),
     ("emit", ["emit", "p.json", "--format", "text", "-o", "e.txt"]),
     ("report", ["report", "p.json", "q.json", "-o", "p.html"]),
