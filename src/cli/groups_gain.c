@@ -34,7 +34,9 @@ bool plan_groups_estimate(struct groups_estimate *out, const struct plan *plan,
     double best_ms = (1 - LEAST_ESTIMATED_GAIN) * one_ms;
 
     *out = (struct groups_estimate){0};
-    if (problem_n_groups(&plan->problem) > 1 || !plan_has_parts(plan))
+    if (problem_n_groups(&plan->problem) > 1 || !plan_has_parts(plan) ||
+        plan->problem.target >
+            TARGET_TORCHREC_EC) /* only TorchRec has groups */
         return false;
     for (uint32_t n = 2; n <= n_hosts; n++) {
         struct plan folded;
