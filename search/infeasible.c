@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "core/target_rules.h"
 #include "search/space_init.h"
 #include "search/units.h"

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "core/memory.h"
 #include "core/target_rules.h"
 
 #include <math.h>

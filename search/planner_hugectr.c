@@ -14,6 +14,7 @@
  * the table.
  */
 #include "base/ranked.h"
+#include "core/memory.h"
 #include "search/planners.h"
 
 #include <assert.h>

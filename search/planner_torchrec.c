@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/ranked.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "search/planners.h"
 #include "search/search_space.h"
 

@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/memory.h"
 #include "core/plan_price.h"
 #include "search/checked_oracle.h"
 #include "search/units.h"

@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "search/carry_over.h"
 #include "search/infeasible.h"
 #include "search/local_search.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/ranked.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "core/target_rules.h"
 #include "search/listing.h"
 

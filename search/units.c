@@ -2,6 +2,7 @@
 #include "search/units.h"
 
 #include "core/canonical.h"
+#include "core/memory.h"
 #include "core/target_rules.h"
 
 #include <inttypes.h>

@@ -6,6 +6,7 @@
 #include "base/stats.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "core/memory.h"
 #include "core/problem.h"
 #include "io/ids.h"
 #include "io/tables_dlrm.h"
@@ -69,6 +70,7 @@ static void summarise(struct summary *summary, const struct table_list *list,
                       uint64_t batch, struct arena *arena)
 {
     struct problem problem = {.layout = LAYOUT_FBGEMM,
+                              .buffers = BUFFERS_TRACED,
                               .tables = list->tables,
                               .n_tables = list->n_tables,
                               .cluster = {.n_devices = 1},

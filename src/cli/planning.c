@@ -155,6 +155,7 @@ int planning_problem(struct problem *problem, const char *path,
     problem->dense_optimizer =
         (enum dense_optimizer)cli_choice(cli, "dense-optimizer");
     problem->layout = LAYOUT_FBGEMM;
+    problem->buffers = BUFFERS_TRACED;
     problem->min_width = cli_given(cli, "min-width")
                              ? (uint32_t)cli_u64(cli, "min-width")
                              : like->min_width;
@@ -482,6 +483,7 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
                                       .dense_optimizer = (enum dense_optimizer)
                                           cli_choice(cli, "dense-optimizer"),
                                       .layout = LAYOUT_FBGEMM,
+                                      .buffers = BUFFERS_TRACED,
                                       .kinds = SHARD_ALL_KINDS},
                           .total_ms = NAN,
                           .bound_ms = NAN};

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/ranked.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -409,6 +410,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     /* LAYOUT_PLAIN, the layout of older plans, does not change the hash */
     if (problem->layout != LAYOUT_PLAIN)
         hash = mix_u64((uint64_t)problem->layout << 32, hash);
+    if (problem->buffers != BUFFERS_COPIES) /* the rule of older plans */
+        hash = mix_u64((uint64_t)problem->buffers << 40, hash);
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);
     if (problem->target > TARGET_TORCHREC)

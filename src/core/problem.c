@@ -26,9 +26,7 @@ void job_describe(const struct job *job, struct buf *out)
         buf_printf(out, ", %s de-duplicated", dedup_names[job->dedup]);
 }
 
-/* Converts a number of bytes that was computed as a double to an integer;
- * rounds up. */
-static uint64_t bytes_from_double(double bytes)
+uint64_t bytes_from_double(double bytes)
 {
     if (!(bytes > 0))
         return 0;
@@ -313,35 +311,6 @@ static const struct {
     [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {1, 1},
 };
 
-/*
- * Number of copies of the ids and lengths of a batch that a pipeline keeps:
- * `delivered` counts copies in the order of the loader, and `permuted` counts
- * copies in the order of the pieces. A permuted batch has two copies: the ids
- * that are sent, and the ids that are received.
- *
- * PIPELINE_SDD (SDD) has three batches on the device, and two of them are
- * permuted, sent and received. The allocator holds all these copies until other
- * streams have finished. Source: the audit of TorchRec's train pipelines,
- * https://github.com/meta-pytorch/torchrec/pull/4067; the unit test t_memory
- * contains the figures of the audit. A pipeline that works one batch further
- * ahead keeps one more delivered batch and one more permuted batch.
- */
-static const struct {
-    double delivered, permuted;
-} copies_kept[N_PIPELINES] = {
-    [PIPELINE_SDD] = {3, 4},
-    [PIPELINE_NONE] = {1, 1},
-    [PIPELINE_PREFETCH] = {4, 6},
-    [PIPELINE_SEMISYNC] = {4, 6},
-};
-
-static double input_bytes(const struct problem *problem,
-                          const struct shard *shard)
-{
-    return PROBLEM_ID_BYTES * shard_lookups(problem, shard) +
-           PROBLEM_LENGTH_BYTES * shard_bags(problem, shard);
-}
-
 struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer,
                                  enum table_layout layout,
@@ -366,60 +335,6 @@ struct memory_items cells_memory(const struct table *table,
     return items;
 }
 
-/* Returns the bytes of a replica's gradient. The gradient is dense, because the
- * all-reduce transfers the gradients of all rows. */
-static double gradient_bytes(const struct problem *problem,
-                             const struct shard *replica)
-{
-    const enum precision precision =
-        problem->layout == LAYOUT_FBGEMM
-            ? problem->tables[replica->table].precision
-            : PRECISION_FP32;
-
-    return (double)precision_bytes(precision) *
-           (double)(replica->row_end - replica->row_begin) *
-           (replica->col_end - replica->col_begin);
-}
-
-/* MEMORY_WEIGHTS counts rows x dim x bytes in every layout. MEMORY_BATCH uses
- * the mean lookups of rows, because plan files with this memory model have only
- * the mean. */
-struct memory_items shard_memory(const struct problem *problem,
-                                 const struct shard *shard)
-{
-    const struct table *table = &problem->tables[shard->table];
-    const bool is_batch = problem->memory_model == MEMORY_BATCH;
-    const double n_copies = copies_kept[problem->job.pipeline].permuted +
-                            shard_cuts_rows(shard->kind);
-    struct memory_items items = cells_memory(
-        table, optimizer_of_kind(table, shard->kind, problem->dense_optimizer),
-        problem->layout, shard);
-    struct problem mean = *problem;
-    double outputs;
-
-    if (problem->memory_model == MEMORY_WEIGHTS) {
-        items.weights =
-            bytes_from_double((double)(shard->row_end - shard->row_begin) *
-                              (shard->col_end - shard->col_begin) *
-                              precision_bytes(table->precision));
-        items.optimizer = 0;
-        items.total = items.weights;
-        return items;
-    }
-    if (is_batch)
-        mean.hot = NULL;
-    else
-        items.input = bytes_from_double(n_copies * input_bytes(problem, shard));
-    outputs = 2 * shard_output_bytes(&mean, shard) +
-              is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
-    if (shard_is_replica(shard->kind))
-        outputs += gradient_bytes(problem, shard);
-    items.outputs = bytes_from_double(outputs);
-    items.total =
-        saturating_add(items.total, saturating_add(items.input, items.outputs));
-    return items;
-}
-
 struct dense_memory problem_dense_memory(const struct problem *problem)
 {
     if (!problem->job.dense || problem->memory_model != MEMORY_FULL)
@@ -430,36 +345,6 @@ struct dense_memory problem_dense_memory(const struct problem *problem)
         states[problem_dense_optimizer(problem)].elements);
 }
 
-/* The samples of a device are counted as if the device had a replica of each
- * table. The loader delivers all ids of these samples, and the device gets all
- * their outputs back. */
-struct memory_items sample_memory(const struct problem *problem)
-{
-    double input = 0, outputs = 0;
-    struct problem loaded = *problem;
-    const struct dense_memory dense = problem_dense_memory(problem);
-    struct memory_items items = {0};
-
-    if (problem->memory_model != MEMORY_FULL)
-        return items;
-    if (loaded.job.dedup == DEDUP_IDS)
-        loaded.job.dedup = DEDUP_NONE;
-    for (size_t i = 0; i < problem->n_tables; i++) {
-        struct shard replica = shard_whole(problem, (uint32_t)i, 0);
-
-        replica.kind = SHARD_REPLICATE;
-        input += input_bytes(&loaded, &replica);
-        outputs += 2 * shard_output_bytes(&loaded, &replica);
-    }
-    items.input =
-        bytes_from_double(copies_kept[problem->job.pipeline].delivered * input);
-    items.outputs = bytes_from_double(outputs);
-    items.dense = dense_memory_total(&dense);
-    items.total =
-        saturating_add(saturating_add(items.input, items.outputs), items.dense);
-    return items;
-}
-
 struct memory_items reserved_memory(const struct cluster *cluster,
                                     uint32_t device)
 {
@@ -468,19 +353,6 @@ struct memory_items reserved_memory(const struct cluster *cluster,
 
     return (struct memory_items){
         .nccl = nccl, .reserve = all - nccl, .total = all};
-}
-
-void problem_room_bytes(const struct problem *problem, uint64_t *room_bytes)
-{
-    const struct cluster *cluster = &problem->cluster;
-    uint64_t of_samples = sample_memory(problem).total;
-
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        uint64_t memory = cluster->memory_bytes[r];
-        uint64_t taken = saturating_add(cluster->reserve_bytes[r], of_samples);
-
-        room_bytes[r] = memory > taken ? memory - taken : 0;
-    }
 }
 
 void memory_add(struct memory_items *items, struct memory_items more)

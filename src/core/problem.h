@@ -52,6 +52,17 @@ enum table_layout { LAYOUT_PLAIN, LAYOUT_FBGEMM };
 extern const char *const table_layout_names[]; /* "plain", "fbgemm", NULL */
 #define LAYOUT_INT8_BYTES 8
 
+/*
+ * Rule by which the buffers of a step are counted (core/memory.h).
+ *
+ * traced: by the source of each allocation
+ *
+ * copies: by the number of copies that the allocator reserves. A plan file that
+ * names no rule was counted so.
+ */
+enum buffer_rule { BUFFERS_COPIES, BUFFERS_TRACED };
+extern const char *const buffer_rule_names[]; /* "copies", "traced", NULL */
+
 /* Largest global batch that files and options may give, in samples. */
 #define PROBLEM_MAX_BATCH 1e12
 
@@ -173,6 +184,7 @@ struct problem {
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
     enum table_layout layout;
+    enum buffer_rule buffers; /* of MEMORY_FULL; MEMORY_BATCH is by copies */
     /* mask of the shard kinds that the user allows (--shard) */
     unsigned kinds;
     /* true: the user named grids in --shard, so they are allowed even if
@@ -246,6 +258,10 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
+
+/* Converts a number of bytes that was computed as a double to an integer;
+ * rounds up. */
+uint64_t bytes_from_double(double bytes);
 
 /* Bytes of an id and of the length of a bag in the input exchange. */
 #define PROBLEM_ID_BYTES 8
@@ -324,38 +340,9 @@ struct memory_items cells_memory(const struct table *table,
                                  enum table_layout layout,
                                  const struct shard *cells);
 
-/*
- * Returns the memory of one shard by the problem's memory model. The items
- * `nccl` and `reserve`, which do not belong to shards, are 0. Sums saturate at
- * UINT64_MAX.
- *
- *     weights    by precision and layout, with the table's row overhead
- *     optimizer  sgd: 0
- *                row-wise Adagrad: 4 B per row of the shard
- *                Adagrad: 1 x the elements
- *                Adam, AdamA, LAMB: 2 x the elements
- *                partial row-wise Adam and LAMB: 1 x the elements and 4 B
- *                per row
- *                An element has 4 B, or the size that the layout sets. Replicas
- *                use the problem's dense optimizer.
- *     input      8 B per lookup and 4 B per bag, times the permuted copies that
- *                the pipeline keeps; row pieces have one more copy, in buckets
- *     outputs    (outputs + gradients) x width x communication precision; a
- *                replica adds its dense gradient by the layout
- */
-struct memory_items shard_memory(const struct problem *problem,
-                                 const struct shard *shard);
-/* Returns the memory of a device's own B / R samples, which does not depend on
- * its shards: the ids and lengths that the loader delivers, in as many copies
- * as the pipeline keeps, the outputs and gradients of all tables for these
- * samples, and the dense part. Takes O(n_tables) time. */
-struct memory_items sample_memory(const struct problem *problem);
 /* Returns the reserve of a device, with the buffers of NCCL as an item. */
 struct memory_items reserved_memory(const struct cluster *cluster,
                                     uint32_t device);
-/* Fills room_bytes[R] with the usable memory of each device: the bytes that are
- * left for shards after the reserve and the device's samples, possibly 0. */
-void problem_room_bytes(const struct problem *problem, uint64_t *room_bytes);
 /* Adds the memory `more` to *items. Sums saturate at UINT64_MAX. */
 void memory_add(struct memory_items *items, struct memory_items more);
 /* Returns the index of the largest item of memory->item. */

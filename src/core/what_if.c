@@ -2,6 +2,7 @@
 #include "core/what_if.h"
 
 #include "core/canonical.h"
+#include "core/memory.h"
 
 #include <string.h>
 

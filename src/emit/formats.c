@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
+#include "core/memory.h"
+
 #include <inttypes.h>
 
 #define EMIT_ENTRY(name, text) &emit_##name,

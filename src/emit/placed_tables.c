@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/memory.h"
 #include "emit/formats.h"
 
 #include <inttypes.h>

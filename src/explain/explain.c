@@ -4,6 +4,7 @@
 #include "base/figures.h"
 #include "base/ranked.h"
 #include "base/text.h"
+#include "core/memory.h"
 #include "core/plan_error.h"
 #include "core/plan_fit.h"
 #include "emit/compare_table.h"

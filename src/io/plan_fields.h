@@ -24,10 +24,11 @@
 enum {
     OF_DENSE_OPTIMIZER = 6,
     OF_LAYOUT,
+    OF_BUFFERS,
     OF_MIN_WIDTH,
     OF_TARGET,
     OF_SEARCH,
-    OF_TOTAL = 15
+    OF_TOTAL = 16
 };
 #define PLAN(member) MEMBER_OF(struct plan, member)
 static const struct place_field plan_fields[] = {
@@ -42,6 +43,7 @@ static const struct place_field plan_fields[] = {
     {"dense_optimizer", PLAN(problem.dense_optimizer), false, 0, 0,
      dense_optimizer_names},
     {"layout", PLAN(problem.layout), false, 0, 0, table_layout_names},
+    {"buffers", PLAN(problem.buffers), false, 0, 0, buffer_rule_names},
     {"min_width", PLAN(problem.min_width), false, TABLE_COLUMN_STEP,
      TABLES_MAX_DIM, NULL},
     {"target", PLAN(problem.target), false, 0, 0, target_names},

@@ -279,6 +279,8 @@ static json_t *from_head(const struct plan *plan)
         place_set_fields(root, plan, &plan_fields[OF_DENSE_OPTIMIZER], 1);
     if (problem->layout != LAYOUT_PLAIN)
         place_set_fields(root, plan, &plan_fields[OF_LAYOUT], 1);
+    if (problem->buffers != BUFFERS_COPIES)
+        place_set_fields(root, plan, &plan_fields[OF_BUFFERS], 1);
     set(root, "kinds", from_kinds(problem->kinds));
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         place_set_fields(root, plan, &plan_fields[OF_MIN_WIDTH], 1);

@@ -19,6 +19,7 @@
  * from 1,200,000 on, the best of them are annealed again. The gain of several
  * starts differs from list to list (search/starts.h).
  */
+#include "core/memory.h"
 #include "tests/golden.h"
 
 #include "core/plan_price.h"

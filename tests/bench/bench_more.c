@@ -113,6 +113,7 @@ static void open_list(struct problem *problem, const struct list *list,
                                 .n_tables = read.n_tables,
                                 .dense_optimizer = DENSE_ADAM,
                                 .layout = LAYOUT_FBGEMM,
+                                .buffers = BUFFERS_TRACED,
                                 .min_width = TABLE_COLUMN_STEP,
                                 .kinds = SHARD_ALL_KINDS,
                                 .row_cut = ROW_CUT_RANKS};

@@ -125,12 +125,12 @@ sed '/^d/d; s/65536/66846/' tables.csv >grown.csv
 searched grown.csv --gpus 2 --memory 800MiB --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 for limit in 0 1TiB; do
-    searched grown.csv --gpus 2 --memory 800MiB --reserve 60% --effort 20000 \
+    searched grown.csv --gpus 2 --memory 800MiB --reserve 35.5% --effort 20000 \
         --from uneven.json --move-limit $limit -o next.json 2>/dev/null |
         sed -n '/^from/,$p'
     tr -d ' \n' <next.json | grep -o '"reserve_bytes":[^]]*]'
 done
-searched grown.csv --gpus 2 --memory 800MiB --reserve 60% --effort 20000 \
+searched grown.csv --gpus 2 --memory 800MiB --reserve 35.5% --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 
 echo "== pieces no narrower than the plan's"

@@ -47,13 +47,13 @@ planned list.csv --gpus 2 --no-rivals
 say plan list.csv --details --gpus 4 --cost roofline:h100 --effort 200 --host-ms 0 \
     --dedup ids --dense-ms 1,2 --chunks 2
 planned list.csv --gpus 2 --memory 4MiB --reserve 0
-planned list.csv --gpus 2 --memory 160MiB --reserve 0 --no-rivals
+planned list.csv --gpus 2 --memory 200MiB --reserve 0 --no-rivals
 planned list.csv --gpus 4 --simplest-within 50% --no-rivals
 planned list.csv --gpus 2 --no-rivals --trace trace.csv
 cut -d, -f1,2 trace.csv
 
 # Ranges of GPUs.
-planned list.csv --gpus 1..4 --memory 160MiB --reserve 0 -o first.json
+planned list.csv --gpus 1..4 --memory 200MiB --reserve 0 -o first.json
 grep -c '"gpus": 2' first.json
 planned list.csv --gpus 1..3 --json
 planned list.csv --gpus 8..12 --batch-per-gpu 100

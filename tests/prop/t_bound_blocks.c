@@ -11,6 +11,7 @@
  *   - the plan found is within half a percent of the best, 99 times of 100.
  */
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "costmodel/models/oracle_open.h"
 #include "search/search.h"
 #include "tests/golden.h"
@@ -101,6 +102,7 @@ static void draw(struct problem *problem, struct rng *rng, struct tally *tally,
     }
     fake_problem(problem, rows, dims, n, n_devices, 0, arena);
     problem->memory_model = MEMORY_FULL;
+    problem->buffers = (enum buffer_rule)rng_below(rng, 2);
     problem->batch = 4096;
     problem->kinds = rng_below(rng, 3) ? SHARD_ALL_KINDS & ~(unsigned)SHARD_GRID
                                        : SHARD_TABLE | SHARD_ROW;

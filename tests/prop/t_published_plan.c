@@ -62,6 +62,7 @@ static void read_problem(struct problem *problem, struct arena *arena)
         .source = list.source,
         .batch = N_RANKS * 2560,
         .memory_model = MEMORY_FULL,
+        .buffers = BUFFERS_TRACED,
         .kinds = SHARD_ALL_KINDS,
         .cluster = {.n_devices = N_RANKS,
                     .devices_per_host = 8,

@@ -2,6 +2,7 @@
 /* The message "no plan fits" is true: if a search gives it for a tiny problem,
  * none of all possible plans fits in memory. Without a proof the message is
  * "not found". */
+#include "core/memory.h"
 #include "search/planners.h"
 #include "tests/tap.h"
 #include "tests/unit/search/exhaustive.h"
@@ -45,6 +46,7 @@ static void draw_tables(struct refusal *refusal)
     fake_problem(problem, rows, dims, n, 1 + draw(refusal, 3), 0,
                  &refusal->arena);
     problem->memory_model = draw(refusal, 2) ? MEMORY_FULL : MEMORY_WEIGHTS;
+    problem->buffers = (enum buffer_rule)draw(refusal, 2);
     for (uint32_t i = 0; i < n; i++) {
         struct table *table = &problem->tables[i];
 

@@ -30,6 +30,7 @@ static void make_problem(struct problem *problem, struct arena *arena)
         .source = list.source,
         .batch = 65536,
         .memory_model = MEMORY_FULL,
+        .buffers = BUFFERS_TRACED,
         .kinds = SHARD_ALL_KINDS,
         .cluster = {.n_devices = N_GPUS,
                     .devices_per_host = N_GPUS,

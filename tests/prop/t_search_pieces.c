@@ -200,6 +200,7 @@ static void try_kaggle(unsigned kinds, const char *label)
                                         .n_tables = list.n_tables,
                                         .batch = 65536,
                                         .memory_model = MEMORY_FULL,
+                                        .buffers = BUFFERS_TRACED,
                                         .kinds = kinds};
         fake_cluster(&plan.problem, 4, ROOMY, &arena);
         rc = oracle_roofline_open(&oracle, "h100", &plan.problem, &arena, &err);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "search/assignment.h"
 #include "search/search.h"
 #include "tests/judge.h"

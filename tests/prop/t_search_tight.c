@@ -3,6 +3,7 @@
  * nothing. The GPUs have uneven memory, and in half of the lists all tables
  * must stay whole. */
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "search/assignment.h"
 #include "search/search.h"
 #include "tests/judge.h"

@@ -391,7 +391,7 @@ FAILURES = [
     ("no_plan tables", ["plan", DLRM, "--gpus", "2", "--memory", "4GiB"]),
     (
         "no_plan tables",
-        ["plan", "wide.csv", "--gpus", "1", "--memory", "5GiB"],
+        ["plan", "wide.csv", "--gpus", "1", "--memory", "8GiB"],
     ),
     ("no_plan table", ["plan", "one.csv", "--gpus", "2", "--memory", "5GiB"]),
     (

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import Error, _placing, _shadow, _stock
 
 NO_PLAN = 3  # exit status of the program
+FACTORS = (1.02, 1.1, 1.3)  # of the memory of a GPU
 TRIES = 5
 
 
@@ -40,22 +41,28 @@ def _by_estimate(
     run: Callable[[Dict[str, Any]], _placing.Placing],
     options: Dict[str, Any],
 ) -> Optional[_placing.Placing]:
-    """Plans by the weights alone, and keeps free what the estimate counts in
-    addition, until a plan fits by the estimate."""
-    topology = planner._topology
-    hosts = options["cluster"]["hosts"]
-    memory = _flat(hosts, "memory")
-    used = _flat(hosts, "used")
-    more = 0
-    for _ in range(TRIES):
+    """Plans for GPUs of somewhat more memory, and then by the weights alone,
+    where it keeps free what the estimate counts in addition, until a plan fits
+    by the estimate."""
+    cluster = options["cluster"]
+    memory = _flat(cluster["hosts"], "memory")
+    used = _flat(cluster["hosts"], "used")
+    topology, more = planner._topology, 0
+    clusters = [_with_memory(cluster, factor) for factor in FACTORS]
+    for n in range(len(FACTORS) + TRIES):
+        asked: Dict[str, Any] = {**options}
+        if n < len(FACTORS):
+            asked["cluster"] = clusters[n]
+        else:
+            asked["cluster"] = _with_more(cluster, more)
+            asked["memory_model"] = "weights"
         try:
-            placing = run(
-                {**options, "memory_model": "weights"}
-                | {"cluster": _with_more(options["cluster"], more)}
-            )
+            placing = run(asked)
         except Error as error:
             if error.status != NO_PLAN:
                 raise
+            if n < len(FACTORS):
+                continue
             return None
         sharding = placing.sharding_plan(
             model, topology, planner._constraints or {}
@@ -66,11 +73,12 @@ def _by_estimate(
         )
         if all(a + b <= c for a, b, c in zip(taken, used, memory)):
             return placing
-        weights = [
-            device["memory_bytes"]["weights"]
-            for device in placing.plan.json["devices"]
-        ]
-        more = max(more, *(a - b for a, b in zip(taken, weights)))
+        if n >= len(FACTORS):
+            weights = [
+                device["memory_bytes"]["weights"]
+                for device in placing.plan.json["devices"]
+            ]
+            more = max(more, *(a - b for a, b in zip(taken, weights)))
     return None
 
 
@@ -88,6 +96,15 @@ def _with_more(cluster: Dict[str, Any], more: int) -> Dict[str, Any]:
                 for used, memory in zip(host["used"], host["memory"])
             ],
         }
+        for host in cluster["hosts"]
+    ]
+    return {**cluster, "hosts": hosts}
+
+
+def _with_memory(cluster: Dict[str, Any], factor: float) -> Dict[str, Any]:
+    """Returns the cluster with `factor` times the memory of each GPU."""
+    hosts = [
+        {**host, "memory": [round(size * factor) for size in host["memory"]]}
         for host in cluster["hosts"]
     ]
     return {**cluster, "hosts": hosts}

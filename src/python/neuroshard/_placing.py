@@ -36,7 +36,7 @@ WHOLE = ("table_wise", "column_wise")
 ROWS = ("row_wise", "table_row_wise")
 OF_JOB = (
     *("neuroshard_plan", "batch", "step", "memory_model"),
-    *("dense_optimizer", "layout"),
+    *("dense_optimizer", "layout", "buffers"),
 )
 
 

@@ -28,6 +28,7 @@ static void init(void)
                     .memory_model = MEMORY_FULL,
                     .dense_optimizer = DENSE_ADAM,
                     .layout = LAYOUT_PLAIN,
+                    .buffers = BUFFERS_COPIES,
                     .job.pipeline = PIPELINE_SDD,
                     .cluster = {.n_devices = 2,
                                 .devices_per_host = 2,
@@ -78,6 +79,7 @@ static struct problem *const problem = &plan.problem;
     CHANGE(problem->memory_model = MEMORY_WEIGHTS, "1bbe7d85ac407cae")       \
     CHANGE(problem->dense_optimizer = DENSE_SGD, "be65d8f03c8ba199")         \
     CHANGE(problem->layout = LAYOUT_FBGEMM, "8a43269d63984801")              \
+    CHANGE(problem->buffers = BUFFERS_TRACED, "4cbe8054bdb3fa27")            \
     CHANGE(problem->min_width = 4, "5e817487f194efd5")                       \
     CHANGE(problem->min_width = 8, "ee75c7f77e1d19c9")                       \
     CHANGE(problem->kinds = SHARD_TABLE, "95ed1399cc14c396")                 \

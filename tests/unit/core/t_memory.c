@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/memory.h"
 #include "core/problem.h"
 
 #include "base/rng.h"
@@ -33,7 +34,8 @@ static uint64_t memory_bytes[64], reserve_bytes[64];
 
 /* Three tables with 500 B of ids and lengths per sample each, 0.5 GB per
  * batch. */
-static struct problem make_problem(enum pipeline pipeline)
+static struct problem make_problem(enum pipeline pipeline,
+                                   enum buffer_rule rule)
 {
     for (int i = 0; i < N_TABLES; i++) {
         table_init(&tables[i]);
@@ -50,14 +52,15 @@ static struct problem make_problem(enum pipeline pipeline)
                                         .reserve_bytes = reserve_bytes},
                             .batch = 1000000,
                             .kinds = SHARD_ALL_KINDS,
+                            .buffers = rule,
                             .job = {.pipeline = pipeline}};
 }
 
 /* Returns the input memory, in GB, of all tables on one device. The last table
  * is cut into two column pieces. */
-static double input_gb(enum pipeline pipeline)
+static double input_gb(enum pipeline pipeline, enum buffer_rule rule)
 {
-    struct problem problem = make_problem(pipeline);
+    struct problem problem = make_problem(pipeline, rule);
     uint64_t bytes = sample_memory(&problem).input;
 
     for (uint32_t t = 0; t < N_TABLES; t++) {
@@ -73,12 +76,13 @@ static double input_gb(enum pipeline pipeline)
     return (double)bytes * 1e-9;
 }
 
-static void test_pipelines(void)
+static void test_copies(void)
 {
-    const double kjt = 1.5, permuted = 2, sdd = input_gb(PIPELINE_SDD);
-    const double more = sdd - input_gb(PIPELINE_NONE);
+    const enum buffer_rule rule = BUFFERS_COPIES;
+    const double kjt = 1.5, permuted = 2, sdd = input_gb(PIPELINE_SDD, rule);
+    const double more = sdd - input_gb(PIPELINE_NONE, rule);
 
-    is_near(input_gb(PIPELINE_NONE), kjt + permuted, 1e-9, "one of each");
+    is_near(input_gb(PIPELINE_NONE, rule), kjt + permuted, 1e-9, "one of each");
     is_near(sdd, 10.5 + 2, 1e-9,
             "SDD: 10.5 GB reserved above the least, and "
             "2 GB that the least keeps of another batch");
@@ -87,10 +91,90 @@ static void test_pipelines(void)
            more);
     ok(more > 5 && more < 11.5,
        "between the published allocated and reserved bytes");
-    is_near(input_gb(PIPELINE_PREFETCH), sdd + kjt + 2 * permuted, 1e-9,
+    is_near(input_gb(PIPELINE_PREFETCH, rule), sdd + kjt + 2 * permuted, 1e-9,
             "a batch further ahead");
-    is_near(input_gb(PIPELINE_SEMISYNC), sdd + kjt + 2 * permuted, 1e-9,
+    is_near(input_gb(PIPELINE_SEMISYNC, rule), sdd + kjt + 2 * permuted, 1e-9,
             "so is semisync");
+}
+
+/* The audit's peak of allocations is at the end of the forward pass, when the
+ * next batch is not received yet. */
+static void test_traced(void)
+{
+    const enum buffer_rule rule = BUFFERS_TRACED;
+    const double kjt = 1.5, permuted = 2, pieces = 1, offsets = 4 * 0.012;
+    const double none = input_gb(PIPELINE_NONE, rule);
+    const double sdd = input_gb(PIPELINE_SDD, rule);
+
+    is_near(none, kjt + permuted + offsets, 1e-9, "one of each, and offsets");
+    is_near(sdd, 4 * kjt + 2 * permuted + pieces + offsets, 1e-9,
+            "SDD: three delivered batches, one sent and two received");
+    is_near(sdd - none, 5 + permuted + (kjt + pieces - permuted), 1e-9,
+            "the audit's 5 GB, the next batch, and what column pieces send");
+    is_near(input_gb(PIPELINE_PREFETCH, rule), sdd, 1e-9,
+            "prefetch keeps as many batches");
+    is_near(input_gb(PIPELINE_SEMISYNC, rule), sdd + permuted + offsets, 1e-9,
+            "semisync has a second batch looked up");
+}
+
+/* Buffers of a table of 8 columns, for 100 samples on two GPUs. The figures are
+ * added up by hand. */
+static void test_buffers(void)
+{
+    static const struct {
+        const char *name;
+        enum pipeline pipeline;
+        enum shard_kind kind;
+        enum table_output output;
+        double pooling;
+        uint64_t input, outputs;
+        enum precision sent;
+    } cases[] = {
+        {"sorted ids are larger", PIPELINE_SDD, SHARD_TABLE, OUTPUT_POOLED, 10,
+         2 * 8400 + 1200, 3200 + 40000, PRECISION_FP32},
+        {"the sent copy is larger", PIPELINE_SDD, SHARD_TABLE, OUTPUT_POOLED,
+         0.5, 2 * 800 + 1200, 2 * 3200, PRECISION_FP32},
+        {"without a pipeline", PIPELINE_NONE, SHARD_TABLE, OUTPUT_POOLED, 10,
+         8400 + 1200, 3200 + 40000, PRECISION_FP32},
+        {"outputs ahead", PIPELINE_SEMISYNC, SHARD_TABLE, OUTPUT_POOLED, 10,
+         3 * 8400 + 2 * 1200, 2 * 3200 + 40000, PRECISION_FP32},
+        {"sequences", PIPELINE_SDD, SHARD_TABLE, OUTPUT_SEQUENCE, 10,
+         2 * 8400 + 1200, 32000 + 48000, PRECISION_FP32},
+        {"a column piece", PIPELINE_SDD, SHARD_COLUMN, OUTPUT_POOLED, 10,
+         3 * 8400 + 1200, 1600 + 40000, PRECISION_FP32},
+        {"a column piece is sent at once", PIPELINE_NONE, SHARD_COLUMN,
+         OUTPUT_POOLED, 10, 8400 + 1200, 1600 + 40000, PRECISION_FP32},
+        {"a row block", PIPELINE_SDD, SHARD_ROW, OUTPUT_POOLED, 0.5,
+         3 * (200 + 400) + 1200, 3200 + 1000, PRECISION_FP32},
+        {"a row block of sequences", PIPELINE_SEMISYNC, SHARD_ROW,
+         OUTPUT_SEQUENCE, 10, 4 * (4000 + 400) + 2400, 2 * 16000 + 24000,
+         PRECISION_FP32},
+        {"fp16", PIPELINE_NONE, SHARD_TABLE, OUTPUT_POOLED, 10, 8400 + 1200,
+         1600 + 40000, PRECISION_FP16},
+        {"a replica", PIPELINE_SDD, SHARD_REPLICATE, OUTPUT_POOLED, 10,
+         4000 + 800, 20000 + 2 * 32000, PRECISION_FP32},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct problem problem =
+            make_problem(cases[i].pipeline, BUFFERS_TRACED);
+        struct shard shard = shard_whole(&problem, 0, 0);
+        struct memory_items items;
+
+        problem.cluster.n_devices = 2;
+        problem.batch = 100;
+        tables[0].dim = 8;
+        tables[0].pooling_factor = cases[i].pooling;
+        tables[0].output = cases[i].output;
+        tables[0].comm_precision = cases[i].sent;
+        shard.col_end = cases[i].kind == SHARD_COLUMN ? 4 : 8;
+        shard.row_end = cases[i].kind == SHARD_ROW ? 500 : 1000;
+        shard.kind = cases[i].kind;
+        items = shard_memory(&problem, &shard);
+        ok(items.input == cases[i].input && items.outputs == cases[i].outputs,
+           "%s: %" PRIu64 " and %" PRIu64 " bytes", cases[i].name, items.input,
+           items.outputs);
+    }
 }
 
 static void test_nccl(void)
@@ -113,7 +197,7 @@ static void test_nccl(void)
 /* Usable memory for shards is the same however it is computed. */
 static void test_room(void)
 {
-    struct problem problem = make_problem(PIPELINE_SDD);
+    struct problem problem = make_problem(PIPELINE_SDD, BUFFERS_TRACED);
     struct memory_items samples, reserved;
     uint64_t room[3];
 
@@ -126,7 +210,7 @@ static void test_room(void)
     reserve_bytes[1] = 600;
     memory_bytes[2] = reserve_bytes[2] = UINT64_MAX;
     samples = sample_memory(&problem);
-    is_i64((int64_t)samples.input, 3 * 3 * 500000 / 3, "a third of the batch");
+    is_i64((int64_t)samples.input, 4 * 3 * 500000 / 3, "a third of the batch");
     is_i64((int64_t)samples.outputs, 2 * 3 * 1000 * 64 * 4 / 3,
            "and its outputs with gradients");
     problem_room_bytes(&problem, room);
@@ -152,7 +236,9 @@ static void test_monotone(void)
 
     rng_init(&rng, 8, 0);
     for (int i = 0; i < 2000; i++) {
-        struct problem problem = make_problem((enum pipeline)(i % N_PIPELINES));
+        struct problem problem =
+            make_problem((enum pipeline)(i % N_PIPELINES),
+                         (enum buffer_rule)rng_below(&rng, 2));
         struct shard shard = shard_whole(&problem, 0, 0);
         struct memory_items less[2], more[2];
 
@@ -175,7 +261,9 @@ static void test_monotone(void)
 
 int main(void)
 {
-    test_pipelines();
+    test_copies();
+    test_traced();
+    test_buffers();
     test_nccl();
     test_room();
     test_monotone();

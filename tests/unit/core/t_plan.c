@@ -385,6 +385,8 @@ static void test_each_input(struct arena *arena)
          sizeof(enum dense_optimizer)},
         {&plan.problem.layout, &(enum table_layout){LAYOUT_FBGEMM},
          sizeof(enum table_layout)},
+        {&plan.problem.buffers, &(enum buffer_rule){BUFFERS_TRACED},
+         sizeof(enum buffer_rule)},
         {&tables[0].row_overhead_bytes, &(double){8}, sizeof(double)},
         {&tables[0].forward_factor, &(double){8}, sizeof(double)},
         {&tables[0].backward_factor, &(double){8}, sizeof(double)},

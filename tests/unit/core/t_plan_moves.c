@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/memory.h"
 #include "core/plan_moves.h"
 
 #include "base/rng.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/memory.h"
 #include "emit/placed_tables.h"
 
 #include "base/text.h"

@@ -163,16 +163,17 @@ static bool same_table(const struct table *a, const struct table *b)
 static bool same_problem(const struct problem *a, const struct problem *b)
 {
     uint32_t n = a->cluster.n_devices;
-    bool same =
-        a->n_tables == b->n_tables && same_text(a->source, b->source) &&
-        n == b->cluster.n_devices &&
-        a->cluster.devices_per_host == b->cluster.devices_per_host &&
-        cluster_group(&a->cluster) == cluster_group(&b->cluster) &&
-        a->cluster.intra_gbps == b->cluster.intra_gbps &&
-        a->cluster.inter_gbps == b->cluster.inter_gbps &&
-        a->batch == b->batch && a->memory_model == b->memory_model &&
-        a->dense_optimizer == b->dense_optimizer && a->layout == b->layout &&
-        problem_min_width(a) == problem_min_width(b) && a->kinds == b->kinds;
+    bool same = a->n_tables == b->n_tables && same_text(a->source, b->source) &&
+                n == b->cluster.n_devices &&
+                a->cluster.devices_per_host == b->cluster.devices_per_host &&
+                cluster_group(&a->cluster) == cluster_group(&b->cluster) &&
+                a->cluster.intra_gbps == b->cluster.intra_gbps &&
+                a->cluster.inter_gbps == b->cluster.inter_gbps &&
+                a->batch == b->batch && a->memory_model == b->memory_model &&
+                a->dense_optimizer == b->dense_optimizer &&
+                a->layout == b->layout && a->buffers == b->buffers &&
+                problem_min_width(a) == problem_min_width(b) &&
+                a->kinds == b->kinds;
 
     for (size_t i = 0; same && i < a->n_tables; i++)
         same = same_table(&a->tables[i], &b->tables[i]);
@@ -853,6 +854,7 @@ static void random_plan(struct plan *plan, struct rng *rng)
                     .memory_model = MEMORY_WEIGHTS,
                     .dense_optimizer = (enum dense_optimizer)rng_below(rng, 4),
                     .layout = (enum table_layout)rng_below(rng, 2),
+                    .buffers = (enum buffer_rule)rng_below(rng, 2),
                     .kinds = SHARD_ALL_KINDS,
                     .min_width = 4 * (uint32_t)rng_below(rng, 3),
                     .cluster = {.n_devices = n_devices,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/memory.h"
 
 #define BATCH 256 /* plans priced in one call */
 

@@ -16,6 +16,7 @@
 
 #include "base/rng.h"
 #include "core/cluster.h"
+#include "core/memory.h"
 #include "core/oracle.h"
 #include "core/plan.h"
 

@@ -2,6 +2,7 @@
 /* The lower bound must not fall if a problem is restricted: fewer ways to place
  * a table or less memory give an equal or higher bound. Random problems check
  * this. */
+#include "core/memory.h"
 #include "search/bound.h"
 
 #include "search/space_init.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/memory.h"
 #include "search/fit.h"
 
 #include "base/rng.h"

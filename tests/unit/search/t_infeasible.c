@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/memory.h"
 #include "search/infeasible.h"
 
 #include "base/text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For any problem, each sharding cuts its unit without gaps and overlaps, and
  * its figures equal those of its pieces. */
+#include "core/memory.h"
 #include "search/space_init.h"
 
 #include "core/cluster.h"
