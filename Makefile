@@ -66,7 +66,9 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
     -Wswitch-enum -Werror
 CPPFLAGS_ALL = -D_XOPEN_SOURCE=700 -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
-CFLAGS_release = -O3 -g
+# -g1 gives backtraces and profiles their lines, and compiles in five sixths of
+# the time of -g. CONFIG=debug is for debuggers.
+CFLAGS_release = -O3 -g1
 # The checker of search states runs on every CHECK_EVERY-th change:
 # ASSIGNMENT_CHECK_EVERY, assignment_check_every.
 CHECK_EVERY ?= 256
