@@ -30,12 +30,11 @@
  *
  * Reach and misses: the gap of a row in a batch is the number of batches since
  * the batch that used it last. A row that no batch used before has the gap to
- * an imagined batch before the first. So a batch b = 0, 1 ... of n counts for
- * windows of w <= b batches only, and m(w) is the number of gaps above w, over
- * n
- * - w. Batches are alike in the mean, so the reach r(w) is m(0) + m(1) + ... +
- * m(w - 1). Noise may let m(w) grow with w; it is then m(w - 1). Only the first
- * 2^24 - 2 batches count.
+ * an imagined batch before the first. So batch b of n (0, 1 ...) counts for
+ * windows of w <= b batches only. m(w) is the number of gaps above w, divided
+ * by n - w. Batches are alike in the mean, so the reach r(w) is m(0) + m(1) +
+ * ... + m(w - 1). Noise may let m(w) grow with w; it is then m(w - 1). Only the
+ * first 2^24 - 2 batches count.
  *
  * The ids after the last complete batch count for the statistics of rows. They
  * count for the statistics per batch only if there is no complete batch.
