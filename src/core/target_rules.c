@@ -143,7 +143,7 @@ void target_deal(const struct problem *problem, struct shard *shards, size_t n)
 
 /* --- rules about tables --- */
 
-/* Returns the names of a mask's values as in "fp32 and fp16". */
+/* Prints the names of the values in a mask, as in "fp32 and fp16". */
 static void print_names(unsigned mask, const char *const *names,
                         const char *last, struct buf *out)
 {
