@@ -246,14 +246,17 @@ static void check_simulated(const char *what, struct cache_case *of)
 
 int main(void)
 {
-    struct cache_case flat = {.tables = {{30000, 0.7, 3000}}, .n_tables = 1};
-    struct cache_case steep = {.tables = {{50000, 1.15, 8000}}, .n_tables = 1};
+    struct cache_case flat = {.tables = {{30000, 0.7, 3000, .drift = 0}},
+                              .n_tables = 1};
+    struct cache_case steep = {.tables = {{50000, 1.15, 8000, .drift = 0}},
+                               .n_tables = 1};
     struct cache_case drifting = {.tables = {{30000, 0.9, 4000, .drift = 0.01}},
                                   .n_tables = 1,
                                   .n_profiled = 130};
-    struct cache_case shared = {
-        .tables = {{30000, 0.6, 2000}, {20000, 1.1, 4000}, {9000, 0.9, 1000}},
-        .n_tables = 3};
+    struct cache_case shared = {.tables = {{30000, 0.6, 2000, .drift = 0},
+                                           {20000, 1.1, 4000, .drift = 0},
+                                           {9000, 0.9, 1000, .drift = 0}},
+                                .n_tables = 3};
 
     check_law(2000, 1.05, 500);
     check_law(300, 0, 1000);
