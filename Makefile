@@ -783,6 +783,7 @@ check-tidy: $(TIDY_FILES:%.c=$(O)/%.tidy)
 # headers.
 $(O)/%.tidy: %.c $(OBJ)/%.o .clang-tidy tests/.clang-tidy
 	@echo "  TIDY $<"
+	@mkdir -p $(@D)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- \
 	    $(CPPFLAGS_ALL) \
 	    -DNEUROSHARD_DATADIR='""' -std=c11 $(call isa,$<) 2>$@.log || \

@@ -190,7 +190,7 @@ static double count_misses(const struct data *data, uint64_t batch,
 static bool same_reach(const struct data *data, uint64_t batch, uint64_t n_rows,
                        const struct profile_result *got)
 {
-    uint64_t *before = calloc(n_rows, sizeof(*before));
+    uint64_t *before = calloc(n_rows + 1, sizeof(*before));
     double reach = 0, misses = INFINITY;
     bool same = true;
     uint32_t k = 0;
@@ -474,7 +474,7 @@ static void check_memory(void)
 
 int main(void)
 {
-    struct data *data = malloc(sizeof(*data));
+    struct data *data = calloc(1, sizeof(*data));
 
     for (uint64_t seed = 1; seed <= tap_size(100, 3000); seed++)
         check_drawn(seed, data);

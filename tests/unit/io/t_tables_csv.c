@@ -51,11 +51,52 @@ static const struct table *table(size_t idx)
     return &list.tables[idx];
 }
 
+struct refusal {
+    const char *name, *text, *want;
+};
+
+static void are_refused(const struct refusal *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int rc = read_text(cases[i].text, 0);
+
+        is_str(rc ? err.msg : "accepted", cases[i].want, cases[i].name);
+        if (rc && err.code != ERR_INPUT)
+            ok(0, "%s: the code is ERR_INPUT", cases[i].name);
+    }
+}
+
+static void test_refused_reach(void)
+{
+    static const struct refusal cases[] = {
+        {"reach without misses", "name,rows,dim,reach_0,miss_0\na,9,4,2,\n",
+         "t.csv:2: miss_0 is empty, but reach_0 is given"},
+        {"misses without reach", "name,rows,dim,miss_0\na,9,4,1\n",
+         "t.csv:2: reach_0 is empty, but miss_0 is given"},
+        {"a window left out",
+         "name,rows,dim,reach_0,miss_0,reach_2,miss_2\na,9,4,2,1,3,1\n",
+         "t.csv:2: reach_1 is empty, but reach_2 is given"},
+        {"negative misses", "name,rows,dim,reach_0,miss_0\na,9,4,2,-1\n",
+         "t.csv:2: miss_0 '-1' is not a number from 0 to 1000000000000000000"},
+        {"reach of more than all rows",
+         "name,rows,dim,reach_0,miss_0\na,9,4,10,1\n",
+         "t.csv:2: reach_0 10 and miss_0 1 are impossible: reach is at most "
+         "the "
+         "rows, misses never grow, and reach grows by 2^k times a number "
+         "between two successive misses"},
+        {"misses that grow",
+         "name,rows,dim,reach_0,miss_0,reach_1,miss_1\na,9,4,2,1,3,2\n",
+         "t.csv:2: reach_1 3 and miss_1 2 are impossible after reach_0 2 and "
+         "miss_0 1: reach is at most the rows, misses never grow, and reach "
+         "grows by 2^k times a number between two successive misses"},
+    };
+
+    are_refused(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 static void test_refused(void)
 {
-    static const struct {
-        const char *name, *text, *want;
-    } cases[] = {
+    static const struct refusal cases[] = {
         {"an empty file", "", "t.csv:1: no header line and no tables"},
         {"comments only", "# a\n\n# b",
          "t.csv:3: no header line and no tables"},
@@ -81,26 +122,6 @@ static void test_refused(void)
          "t.csv:1: the header's columns 'rows' and 'hash_size' mean the same"},
         {"some bin columns", "name,rows,dim,bin_0,bin_2\na,1,4,1,0\n",
          "t.csv:1: the header has no column 'bin_16', but has other bins"},
-        {"reach without misses", "name,rows,dim,reach_0,miss_0\na,9,4,2,\n",
-         "t.csv:2: miss_0 is empty, but reach_0 is given"},
-        {"misses without reach", "name,rows,dim,miss_0\na,9,4,1\n",
-         "t.csv:2: reach_0 is empty, but miss_0 is given"},
-        {"a window left out",
-         "name,rows,dim,reach_0,miss_0,reach_2,miss_2\na,9,4,2,1,3,1\n",
-         "t.csv:2: reach_1 is empty, but reach_2 is given"},
-        {"negative misses", "name,rows,dim,reach_0,miss_0\na,9,4,2,-1\n",
-         "t.csv:2: miss_0 '-1' is not a number from 0 to 1000000000000000000"},
-        {"reach of more than all rows",
-         "name,rows,dim,reach_0,miss_0\na,9,4,10,1\n",
-         "t.csv:2: reach_0 10 and miss_0 1 are impossible: reach is at most "
-         "the "
-         "rows, misses never grow, and reach grows by 2^k times a number "
-         "between two successive misses"},
-        {"misses that grow",
-         "name,rows,dim,reach_0,miss_0,reach_1,miss_1\na,9,4,2,1,3,2\n",
-         "t.csv:2: reach_1 3 and miss_1 2 are impossible after reach_0 2 and "
-         "miss_0 1: reach is at most the rows, misses never grow, and reach "
-         "grows by 2^k times a number between two successive misses"},
         {"too few fields", "name,rows,dim\na,1\n",
          "t.csv:2: 2 fields, but the header has 3"},
         {"too many fields", "name,rows,dim\na,1,4,\n",
@@ -196,13 +217,7 @@ static void test_refused(void)
          "9223372036854775807"},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        int rc = read_text(cases[i].text, 0);
-
-        is_str(rc ? err.msg : "accepted", cases[i].want, cases[i].name);
-        if (rc && err.code != ERR_INPUT)
-            ok(0, "%s: the code is ERR_INPUT", cases[i].name);
-    }
+    are_refused(cases, sizeof(cases) / sizeof(cases[0]));
     is_i64(read_bytes("name,rows,dim\na,1,4\nb\0,1,4\n", 28, 0), -1, "NUL");
     is_str(err.msg, "t.csv:3: a NUL byte, so not a text file", "NUL");
 }
@@ -623,6 +638,7 @@ int main(void)
 {
     test_pins();
     test_refused();
+    test_refused_reach();
     test_every_column();
     test_defaults();
     test_bins();
