@@ -396,12 +396,32 @@ static int plan_without_syncs(struct options_of_groups *all, struct err *err)
     return search_one(all, best, best->oracle, err);
 }
 
+/* Prints what was tried, and answers with the best plan. */
+static int answer(struct options_of_groups *all, json_t *tried, struct cli *cli,
+                  struct err *err)
+{
+    if (!all->has_interval) {
+        print_table(all);
+        if (is_auto(cli)) {
+            cli_print_json(json_pack("{s:O}", "groups_tried", tried));
+            return 0;
+        }
+        cli_printf("\n");
+        if (plan_without_syncs(all, err))
+            return -1;
+    }
+    all->best->request.groups_tried = tried;
+    return plan_answer(&all->best->plan, all->best->oracle, &all->best->request,
+                       cli, err);
+}
+
 int plan_groups(struct plan_request *request, struct err *err)
 {
     struct cli *cli = request->cli;
     struct options_of_groups all = {.has_interval =
                                         cli_given(cli, "sync-every")};
     json_t *tried;
+    int rc;
 
     request->problem.groups.sync_every = cli_u64(cli, "sync-every");
     if (list_options(&all, request, err) || plan_all(&all, request, err))
@@ -409,17 +429,7 @@ int plan_groups(struct plan_request *request, struct err *err)
     if (!all.best)
         return err_set(err, ERR_NO_PLAN, "no number of groups has a plan");
     tried = options_to_json(&all);
-    if (!all.has_interval) {
-        print_table(&all);
-        if (is_auto(cli)) {
-            cli_print_json(json_pack("{s:o}", "groups_tried", tried));
-            return 0;
-        }
-        cli_printf("\n");
-        if (plan_without_syncs(&all, err))
-            return -1;
-    }
-    all.best->request.groups_tried = tried;
-    return plan_answer(&all.best->plan, all.best->oracle, &all.best->request,
-                       cli, err);
+    rc = answer(&all, tried, cli, err);
+    json_decref(tried);
+    return rc;
 }

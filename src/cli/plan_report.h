@@ -42,8 +42,7 @@ struct plan_request {
     struct advice advice; /* alternatives of the plan, for the report */
     /* results of other planners, for the report */
     struct rivals rivals;
-    /* numbers of groups that were tried, as a JSON list, or NULL; plan_answer
-     * takes the reference */
+    /* numbers of groups that were tried, as a JSON list, or NULL; not owned */
     json_t *groups_tried;
     struct target_price price; /* cost of the target's rules, for the report */
 };
