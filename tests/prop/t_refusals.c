@@ -169,8 +169,9 @@ int main(void)
             ask_all(searchers, &refusal);
         arena_release(&refusal.arena);
     }
+    /* a few problems (TEST_SIZE=tiny) need not have both outcomes */
     for (size_t i = 0; i < sizeof searchers / sizeof *searchers; i++)
-        ok(searchers[i].n_found && searchers[i].n_not_found,
+        ok(searchers[i].n_found && (searchers[i].n_not_found || n < 600),
            "%s: %u plans, %u times none fits, %u none was found, %u of all "
            "refusals where there is one",
            searchers[i].name, searchers[i].n_found, searchers[i].n_proven,
