@@ -396,7 +396,7 @@ static int plan_without_syncs(struct options_of_groups *all, struct err *err)
     return search_one(all, best, best->oracle, err);
 }
 
-/* Prints what was tried, and answers with the best plan. */
+/* Prints the groups that were tried, and answers with the best plan. */
 static int answer(struct options_of_groups *all, json_t *tried, struct cli *cli,
                   struct err *err)
 {

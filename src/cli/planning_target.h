@@ -12,7 +12,7 @@
  * set. Fails with ERR_USAGE. */
 int planning_set_target(struct problem *problem, const struct problem *like,
                         struct cli *cli, struct err *err) MUST_CHECK;
-/* Changes the tables to what the target makes of them, and checks that the
+/* Changes the tables as the target does (target_adopt), and checks that the
  * target takes them. If the user chose no target and TorchRec does not take the
  * tables, warns and plans them without a target. Otherwise fails with
  * ERR_INPUT. */

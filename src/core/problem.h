@@ -184,7 +184,7 @@ struct problem {
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
     enum table_layout layout;
-    enum buffer_rule buffers; /* of MEMORY_FULL; MEMORY_BATCH is by copies */
+    enum buffer_rule buffers; /* for MEMORY_FULL; MEMORY_BATCH counts copies */
     /* mask of the shard kinds that the user allows (--shard) */
     unsigned kinds;
     /* true: the user named grids in --shard, so they are allowed even if

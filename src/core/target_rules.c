@@ -58,7 +58,7 @@ const struct target_traits target_traits[N_TARGETS] = {
 const char *const target_names[] = {"any",  "torchrec", "torchrec-ec",
                                     "dlrm", "hugectr",  NULL};
 
-/* --- what a target allows --- */
+/* --- properties of problems under a target --- */
 
 /* Returns the first sequence table with more than one lookup per sample, or
  * NULL. */
@@ -442,7 +442,8 @@ static int check_grid(const struct pieces *pieces, struct err *err)
     return 0;
 }
 
-/* Checks that the devices of a table hold what the target deals to them. */
+/* Checks that the devices of a table hold the pieces that the target deals to
+ * them. */
 static int check_dealt(const struct pieces *pieces, struct err *err)
 {
     const char *name = pieces->table->name;

@@ -20,7 +20,8 @@ enum target_rows {
      * device i of the cluster, or of one host or NVLink domain. k is the number
      * of these devices. */
     TARGET_ROWS_HOST,
-    TARGET_ROWS_ALL, /* the same, but only over the devices of the cluster */
+    TARGET_ROWS_ALL, /* blocks as with TARGET_ROWS_HOST, but always over all
+                        devices */
     /* Row r is on the (r modulo k)-th of k devices, in their order. In a plan,
      * block i stands for the rows of device i. The first blocks have one row
      * more than the last if k does not divide the number of rows. */
@@ -59,8 +60,8 @@ struct target_traits {
      * optimizer */
     bool is_plain;
     unsigned precisions; /* mask of 1 << enum precision */
-    unsigned optimizers; /* mask of 1 << enum optimizer: of all tables */
-    unsigned replica_optimizers; /* the same for tables with replicas */
+    unsigned optimizers; /* mask of 1 << enum optimizer, for all tables */
+    unsigned replica_optimizers; /* mask for tables with replicas */
 };
 /* Traits of the targets, indexed by enum target. */
 extern const struct target_traits target_traits[N_TARGETS];
@@ -94,8 +95,7 @@ enum target_rows target_rows_of(const struct problem *problem,
  * stay. Sorts the shards by device. */
 void target_deal(const struct problem *problem, struct shard *shards, size_t n);
 
-/* Changes the tables of a problem to what the target makes of them: rows that
- * are dealt have the row order `uniform`. */
+/* Gives tables whose rows the target deals the row order `uniform`. */
 void target_adopt(struct problem *problem);
 
 /* Checks the rules about tables, which no plan can change. Fails with

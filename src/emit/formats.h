@@ -15,7 +15,8 @@
  * DLRMTrain. */
 #define EMIT_DEFAULT_MODULE "model.sparse_arch.embedding_bag_collection"
 
-/* The same for tables with sequence output, in plans for torchrec-ec. */
+/* Path of the module with tables of sequence output, in plans for torchrec-ec.
+ */
 #define EMIT_DEFAULT_SEQUENCE_MODULE "model.sparse_arch.embedding_collection"
 
 /* Options of all formats. Zeroed options are the defaults. The options do not

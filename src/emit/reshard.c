@@ -16,16 +16,16 @@ struct resharded {
     const struct table_moves *moves;
     struct table_pieces before, after;
     const char *reason; /* why it needs a checkpoint; NULL: reshard moves it */
-    bool stays;         /* neither: all pieces stay as they are */
+    bool stays;         /* all pieces stay as they are */
 };
 
-/* What reshard moves of all tables. */
+/* Sums over all tables that reshard moves. */
 struct resharding {
     const struct plan_diff *diff;
     struct arena arena;
     struct resharded *tables; /* [n_tables], of the new plan */
     size_t n_tables, n_moved, n_checkpointed;
-    uint64_t moved_bytes; /* of the tables that reshard moves */
+    uint64_t moved_bytes; /* sum over the tables that reshard moves */
     double torchrec_bytes;
     double link_gbps, reshard_ms, steps_to_pay; /* NAN: unknown */
 };
