@@ -312,26 +312,31 @@ def _run_case(case, loader, rank, n_ranks):
     return _train(case, model, plan, entries, rank, n_ranks)
 
 
-def start(rank, job, work):
-    """Joins the other ranks; the output of the rank goes to a file."""
+def meet(rank, n_ranks, n_local, work):
+    """Joins the other ranks, n_local on each host."""
     os.environ.update(
         RANK=str(rank),
-        WORLD_SIZE=str(job.n_ranks),
-        LOCAL_RANK=str(rank % job.n_local),
-        LOCAL_WORLD_SIZE=str(job.n_local),
-        TORCHREC_RESOLVED_POD_SIZE=str(job.pod_size),
+        WORLD_SIZE=str(n_ranks),
+        LOCAL_RANK=str(rank % n_local),
+        LOCAL_WORLD_SIZE=str(n_local),
         GLOO_SOCKET_IFNAME="lo",
     )
-    log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 2)
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo",
         init_method=f"file://{work}/meeting",
         rank=rank,
-        world_size=job.n_ranks,
+        world_size=n_ranks,
         timeout=timedelta(seconds=60),
     )
+
+
+def start(rank, job, work):
+    """Joins the other ranks; the output of the rank goes to a file."""
+    os.environ["TORCHREC_RESOLVED_POD_SIZE"] = str(job.pod_size)
+    log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+    meet(rank, job.n_ranks, job.n_local, work)
 
 
 def run(rank, job, work, cases):

@@ -23,20 +23,7 @@ MAX_ROWS = 1500
 
 
 def train(rank, work):
-    torch.set_num_threads(1)
-    os.environ.update(
-        RANK=str(rank),
-        WORLD_SIZE=str(N_RANKS),
-        LOCAL_RANK=str(rank),
-        LOCAL_WORLD_SIZE=str(N_RANKS),
-        GLOO_SOCKET_IFNAME="lo",
-    )
-    dist.init_process_group(
-        "gloo",
-        init_method=f"file://{work}/meeting",
-        rank=rank,
-        world_size=N_RANKS,
-    )
+    ranks.meet(rank, N_RANKS, N_RANKS, work)
     with open(f"{work}/plan.json", encoding="utf-8") as file:
         tables = json.load(file)["tables"]
     model = ranks.Model(tables)

@@ -3,7 +3,6 @@
 (a kernel that sleeps). Its times, taken by watch(), make the next plan faster:
 both plans are trained in turns. Speaks TAP; NEUROSHARD is the program.
 """
-import os
 import statistics
 import tempfile
 import time
@@ -22,6 +21,7 @@ from torchrec.distributed.planner import Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 from torchrec.modules.embedding_configs import DataType
 
+import ranks
 from neuroshard.torchrec import NeuroShardPlanner, dump, watch
 from tap import ok
 
@@ -109,20 +109,7 @@ def timed(sharded, kjt):
 
 
 def job(rank, work):
-    torch.set_num_threads(1)
-    os.environ.update(
-        RANK=str(rank),
-        WORLD_SIZE=str(N_RANKS),
-        LOCAL_RANK=str(rank),
-        LOCAL_WORLD_SIZE=str(N_RANKS),
-        GLOO_SOCKET_IFNAME="lo",
-    )
-    dist.init_process_group(
-        "gloo",
-        init_method=f"file://{work}/meeting",
-        rank=rank,
-        world_size=N_RANKS,
-    )
+    ranks.meet(rank, N_RANKS, N_RANKS, work)
     plant()
     sharders = [EmbeddingBagCollectionSharder()]
     kjt, plans, jobs, report = batch(rank), [], [], ""
