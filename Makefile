@@ -677,9 +677,13 @@ check:
 run-check: $(CHECKS:%=check-%)
 	@echo "check: all is well"
 
+# clang-format does not break lines of comments, because it would destroy
+# tables.
 check-format:
 	@echo "  CHECK format"
 	$(Q)clang-format --dry-run -Werror $(C_FILES) $(H_FILES) $(CU_FILES)
+	$(Q)! awk 'length > 80 { print FILENAME ":" FNR ": longer than 80" }' \
+	    $(C_FILES) $(H_FILES) $(CU_FILES) | grep .
 
 check-layers:
 	@echo "  CHECK layers and names"

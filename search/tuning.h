@@ -91,8 +91,9 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
  *                                  of each family, or the best of all families
  *   start_stages                   length of the annealing of each start, in
  *                                  multiples of the first stage
- * (search/schedule.c) best_stages    0.2 roofline    length of the second
- * annealing of the best with default    start, in multiples of the first stage
+ *                                  (search/schedule.c)
+ *   best_stages    0.2 roofline    length of the second annealing of the best
+ *                  with default    start, in multiples of the first stage
  *                  effort; 1.1
  *                  on one list
  *   tempered       0.6 tight       share of a stage that runs parallel

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The build id of all test programs: they give the same output at any commit. */
+/* Build id of all test programs, which give the same output at any commit. */
 #include "base/version.h"
 
 const char build_id[] = "gtest";

@@ -16,12 +16,13 @@
  * Tables of options (planning_options.c; cluster_options is in
  * planning_cluster.h). Commands list them in this order:
  *
- * commands that make plans   batch_options, their own --gpus, cluster_options,
- *                            problem_options, job_options, planning_options,
- *                            their own options of the search, seed_options
- * commands that load plans   placed_options, cluster_options, problem_options,
- *                            and job_options and pricing_options for
- *                            planning_price
+ *     commands that make plans
+ *         batch_options, their own --gpus, cluster_options, problem_options,
+ *         job_options, planning_options, their own options of the search,
+ *         seed_options
+ *     commands that load plans
+ *         placed_options, cluster_options, problem_options, and job_options and
+ *         pricing_options for planning_price
  *
  * Options of both kinds of commands have the same names. `plan` accepts a range
  * of numbers for --gpus, the other commands a single number.

@@ -19,11 +19,13 @@ const char *const cache_basis_names[] = {"measured", "modelled", "assumed",
  * Two rules bound the misses of a cache of C slots, a share s of the r rows of
  * a batch. Let h be the hits of a cache of r slots.
  *
- *   by number   The rows with the smallest numbers are always inserted, and all
- *               others never. If numbers do not depend on heat, the hits are s
- * h. by chance   All missing rows are inserted with the same probability b. A
- * row that a batch uses with probability q is then resident with probability q
- * b / (1 - q + q b), and hot rows are resident more often.
+ *     by number
+ *         The rows with the smallest numbers are always inserted, and all
+ *         others never. If numbers do not depend on heat, the hits are s h.
+ *     by chance
+ *         All missing rows are inserted with the same probability b. A row that
+ *         a batch uses with probability q is then resident with probability
+ *         q b / (1 - q + q b), so hot rows are resident more often.
  *
  * FBGEMM inserts by number within each set of 32 slots, and the numbers of used
  * rows differ from set to set by chance. The share of the rule by chance is

@@ -22,16 +22,20 @@ struct step_buffers {
  * lookups, b of its bags, V of its vectors, o the bytes of a vector in the
  * precision in which it is sent.
  *
- *     traced  input    8 L + 4 b for each received copy, 12 b for each batch
- *                      that is looked up, and 8 L + 4 b for pieces, whose ids
- *                      are sent in addition
- *             outputs  V o for gradients, and the larger of two buffers that
- *                      are not needed at the same time: V o for the copy
- *                      that the all-to-all sends, and the sorted ids (40 L, 48
- * L for sequences) replica  8 L + 16 b for each batch that is looked up, the
- * sorted ids, and its dense gradient twice copies  input    8 L + 4 b for each
- * permuted copy, one more for row pieces outputs  2 V o replica  its dense
- * gradient, in addition
+ *     traced
+ *         input    8 L + 4 b for each received copy, 12 b for each batch that
+ *                  is looked up, and 8 L + 4 b for pieces, whose ids are sent
+ *                  in addition
+ *         outputs  V o for gradients, and the larger of two buffers that are
+ *                  not needed at the same time: V o for the copy that the
+ *                  all-to-all sends, and the sorted ids (40 L, or 48 L for
+ *                  sequences)
+ *         replica  8 L + 16 b for each batch that is looked up, the sorted ids,
+ *                  and its dense gradient twice
+ *     copies
+ *         input    8 L + 4 b for each permuted copy, one more for row pieces
+ *         outputs  2 V o
+ *         replica  its dense gradient, in addition
  *
  * The lookups of a row block are the mean of all blocks if problem->hot is
  * NULL.
