@@ -71,7 +71,7 @@ static int check(const struct search_space *space, struct err *err)
                 "table '%s' cannot be placed in any way that its "
                 "kinds, '--shard'%s and cost model '%s' all allow%s",
                 space->units[u].first->name,
-                space->problem->target > TARGET_TORCHREC ? ", '--target'" : "",
+                target_is_named(space->problem->target) ? ", '--target'" : "",
                 space->oracle->cost.name,
                 why_nowhere(space, &space->units[u], space->arena));
     for (uint32_t i = 0; i < space->n_types; i++)

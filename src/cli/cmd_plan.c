@@ -167,8 +167,7 @@ static int check_target(struct plan_request *request, struct err *err)
     const bool is_from = cli_given(cli, "from");
     struct err fault = {0};
 
-    if (plan_has_groups(cli) && problem->target != TARGET_TORCHREC &&
-        problem->target != TARGET_TORCHREC_EC && problem->target != TARGET_ANY)
+    if (plan_has_groups(cli) && !target->has_groups)
         return err_usage(err,
                          "option '--groups' needs TorchRec, not '--target %s'",
                          target->name);

@@ -5,6 +5,7 @@
 #include "core/host.h"
 #include "core/plan_fit.h"
 #include "core/sharding_groups.h"
+#include "core/target_rules.h"
 #include "costmodel/models/oracle_open.h"
 
 /* Smallest gain of groups that is worth a line. */
@@ -35,8 +36,7 @@ bool plan_groups_estimate(struct groups_estimate *out, const struct plan *plan,
 
     *out = (struct groups_estimate){0};
     if (problem_n_groups(&plan->problem) > 1 || !plan_has_parts(plan) ||
-        plan->problem.target >
-            TARGET_TORCHREC_EC) /* only TorchRec has groups */
+        !problem_target(&plan->problem)->has_groups)
         return false;
     for (uint32_t n = 2; n <= n_hosts; n++) {
         struct plan folded;

@@ -24,7 +24,7 @@ int planning_set_target(struct problem *problem, const struct problem *like,
                          text_to_rate(name, &rate)
                              ? "; samples a second are for '--target-rate'"
                              : "");
-    problem->target = is_given || like->target <= TARGET_TORCHREC
+    problem->target = is_given || !target_is_named(like->target)
                           ? (enum target)which
                           : like->target;
     rows = problem_target(problem)->rows[OUTPUT_POOLED];

@@ -414,7 +414,7 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
         hash = mix_u64((uint64_t)problem->buffers << 40, hash);
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);
-    if (problem->target > TARGET_TORCHREC)
+    if (target_is_named(problem->target))
         hash = mix_u64((uint64_t)problem->target << 40, hash);
     hash = mix_u64(problem->kinds, hash);
     if (!job_is_default(&problem->job)) {

@@ -168,6 +168,13 @@ enum target {
 };
 #define N_TARGETS 5
 
+/* Returns whether plan files name the target. They name neither TARGET_ANY nor
+ * TARGET_TORCHREC, the default of `plan`. */
+static inline bool target_is_named(enum target target)
+{
+    return target != TARGET_ANY && target != TARGET_TORCHREC;
+}
+
 struct problem {
     struct table *tables; /* [n_tables], in the order of the input */
     size_t n_tables;

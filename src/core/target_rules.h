@@ -59,6 +59,7 @@ struct target_traits {
     /* true: each table gives one vector per sample, and all tables have one
      * optimizer */
     bool is_plain;
+    bool has_groups;     /* the framework has sharding groups */
     unsigned precisions; /* mask of 1 << enum precision */
     unsigned optimizers; /* mask of 1 << enum optimizer, for all tables */
     unsigned replica_optimizers; /* mask for tables with replicas */

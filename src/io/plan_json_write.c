@@ -284,7 +284,7 @@ static json_t *from_head(const struct plan *plan)
     set(root, "kinds", from_kinds(problem->kinds));
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         place_set_fields(root, plan, &plan_fields[OF_MIN_WIDTH], 1);
-    if (problem->target > TARGET_TORCHREC) /* plans of both others have none */
+    if (target_is_named(problem->target))
         place_set_fields(root, plan, &plan_fields[OF_TARGET], 1);
     set(root, "cluster", from_cluster(plan));
     if (problem_n_groups(problem) > 1)
