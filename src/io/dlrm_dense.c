@@ -11,6 +11,17 @@
 /* Number of dense features of the data sets of dlrm_main.py. */
 #define MAIN_FEATURES "13"
 
+/* Options of the dense part of each script. */
+static const struct {
+    int bottom, top;
+    int interaction; /* its kind; -1: always crosses */
+    const char *kinds[3], *printed[3];
+} parts[] = {
+    [DLRM_MAIN] = {BOTTOM, TOP, INTERACTION, {"original", "dcn"}, {"dot"}},
+    [DLRM_S] = {S_BOTTOM, S_TOP, S_INTERACTION, {"dot", "cat"}, {"dot", "cat"}},
+    [DLRM_HUGECTR] = {H_BOTTOM, H_TOP, -1, {NULL}, {NULL}},
+};
+
 static const char *value_of(const struct dlrm_reader *reader, int option)
 {
     const char *value = reader->job.values[option];
@@ -19,33 +30,37 @@ static const char *value_of(const struct dlrm_reader *reader, int option)
 }
 
 /* Returns the first option of the dense part that is given, or -1. */
-static int given_option(const struct dlrm_job *job, bool is_main)
+static int given_option(const struct dlrm_job *job)
 {
-    for (int i = is_main ? 0 : FIRST_S; i < (is_main ? FIRST_S : N_OPTIONS);
-         i++)
-        if (dlrm_is_of_dense(i) && job->values[i])
+    const enum dlrm_script script = dlrm_script_of(job);
+
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (dlrm_has(script, i, true) && job->values[i])
             return i;
     return -1;
+}
+
+/* Returns the number of the interaction of a script, or -1. */
+static int find_kind(const struct dlrm_reader *reader, enum dlrm_script script)
+{
+    return text_choice(parts[script].kinds,
+                       value_of(reader, parts[script].interaction));
 }
 
 /* Returns an option whose value cannot be described: a value that only a
  * running shell knows, or an interaction that --dense does not have. Returns -1
  * if all values can be described. */
-static int unknown_option(const struct dlrm_reader *reader, bool is_main)
+static int unknown_option(const struct dlrm_reader *reader)
 {
-    static const char *const of_main[] = {"original", "dcn", NULL};
-    static const char *const of_s[] = {"dot", "cat", NULL};
-    const int interaction = is_main ? INTERACTION : S_INTERACTION;
+    const enum dlrm_script script = dlrm_script_of(&reader->job);
 
-    for (int i = is_main ? 0 : FIRST_S; i < (is_main ? FIRST_S : N_OPTIONS);
-         i++)
-        if (dlrm_is_of_dense(i) && reader->job.values[i] &&
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (dlrm_has(script, i, true) && reader->job.values[i] &&
             !shell_is_known(reader->job.values[i]))
             return i;
-    if (text_choice(is_main ? of_main : of_s, value_of(reader, interaction)) <
-        0)
-        return interaction;
-    return !is_main && reader->job.values[S_ITSELF] ? S_ITSELF : -1;
+    if (parts[script].interaction >= 0 && find_kind(reader, script) < 0)
+        return parts[script].interaction;
+    return script == DLRM_S && reader->job.values[S_ITSELF] ? S_ITSELF : -1;
 }
 
 /* Prints a list of widths with '-' between them. */
@@ -55,33 +70,39 @@ static void print_widths(const char *widths, struct buf *out)
         buf_printf(out, "%c", *widths == ',' ? '-' : *widths);
 }
 
-static void print_spec(const struct dlrm_reader *reader, bool is_main,
-                       struct buf *out)
+static void print_spec(const struct dlrm_reader *reader, struct buf *out)
 {
-    const char *interaction =
-        value_of(reader, is_main ? INTERACTION : S_INTERACTION);
+    const char *const *values = reader->job.values;
+    const enum dlrm_script script = dlrm_script_of(&reader->job);
+    const int kind =
+        parts[script].interaction < 0 ? -1 : find_kind(reader, script);
+    const char *printed = kind < 0 ? NULL : parts[script].printed[kind];
 
-    buf_printf(out, "bottom:%s", is_main ? MAIN_FEATURES "-" : "");
-    print_widths(value_of(reader, is_main ? BOTTOM : S_BOTTOM), out);
-    buf_printf(out, ";interaction:");
-    if (!is_main)
-        buf_printf(out, "%s", interaction);
-    else if (!strcmp(interaction, "dcn"))
-        buf_printf(out, "dcn:%sx%s", value_of(reader, CROSS_LAYERS),
-                   value_of(reader, CROSS_RANK));
+    buf_printf(out, "bottom:");
+    if (script != DLRM_S)
+        buf_printf(out, "%s-",
+                   script == DLRM_MAIN ? MAIN_FEATURES
+                                       : value_of(reader, H_FEATURES));
+    print_widths(value_of(reader, parts[script].bottom), out);
+    if (printed)
+        buf_printf(out, ";interaction:%s", printed);
     else
-        buf_printf(out, "dot");
+        buf_printf(out, ";interaction:dcn:%sx%s",
+                   value_of(reader, CROSS_LAYERS),
+                   value_of(reader, CROSS_RANK));
     buf_printf(out, ";top:");
-    print_widths(value_of(reader, is_main ? TOP : S_TOP), out);
-    if (is_main && reader->job.values[TF32])
+    print_widths(value_of(reader, parts[script].top), out);
+    if (script == DLRM_HUGECTR && values[H_MIXED])
+        buf_printf(out, ";dtype:fp16");
+    else if ((script == DLRM_MAIN && values[TF32]) ||
+             (script == DLRM_HUGECTR && values[H_TF32]))
         buf_printf(out, ";dtype:tf32");
 }
 
-void dlrm_note_dense(const struct dlrm_reader *reader, bool is_main,
-                     struct buf *notes)
+void dlrm_note_dense(const struct dlrm_reader *reader, struct buf *notes)
 {
-    const int given = given_option(&reader->job, is_main);
-    const int unknown = unknown_option(reader, is_main);
+    const int given = given_option(&reader->job);
+    const int unknown = unknown_option(reader);
     struct buf spec = {0};
     struct err err = {0};
     struct dense dense;
@@ -100,7 +121,7 @@ void dlrm_note_dense(const struct dlrm_reader *reader, bool is_main,
             dlrm_say_value(reader, unknown, reader->job.values[unknown]));
         return;
     }
-    print_spec(reader, is_main, &spec);
+    print_spec(reader, &spec);
     if (dense_parse(&dense, spec.data, spec.len, &err)) {
         buf_printf(notes, "# the dense part cannot be read: %s\n", err.msg);
     } else {

@@ -7,7 +7,6 @@
 /* Adds a note about the dense part that a dlrm command line defines: its text
  * for --dense, or the reason why it is unknown. Adds nothing if no option of
  * the command line concerns the dense part. */
-void dlrm_note_dense(const struct dlrm_reader *reader, bool is_main,
-                     struct buf *notes);
+void dlrm_note_dense(const struct dlrm_reader *reader, struct buf *notes);
 
 #endif

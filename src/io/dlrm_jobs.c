@@ -9,17 +9,32 @@
 
 #include <string.h>
 
-#define OPTION_ROW(id, name, has_value, otherwise) {name, has_value, otherwise},
+#define OPTION_ROW(id, name, has_value, scripts, is_dense, otherwise) \
+    {name, has_value, scripts, is_dense, otherwise},
 const struct dlrm_option dlrm_options[] = {OPTIONS(OPTION_ROW)};
-const char *const dlrm_scripts[2] = {"dlrm_main.py", "dlrm_s_pytorch.py"};
+const char *const dlrm_scripts[] = {"dlrm_main.py", "dlrm_s_pytorch.py",
+                                    "HugeCTR's benchmark"};
 
-bool dlrm_is_s(const struct dlrm_job *job)
+enum dlrm_script dlrm_script_of(const struct dlrm_job *job)
 {
-    bool is_s = job->names[1];
+    unsigned scripts = job->names[1]   ? IN_S
+                       : job->names[0] ? IN_MAIN | IN_HUGECTR
+                                       : IN_MAIN | IN_S | IN_HUGECTR;
+    int script = 0;
 
-    for (int i = FIRST_S; i < N_OPTIONS && !job->names[0]; i++)
-        is_s |= !dlrm_is_of_dense(i) && job->values[i];
-    return is_s;
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (job->values[i] && !dlrm_options[i].is_dense &&
+            (scripts & dlrm_options[i].scripts))
+            scripts &= dlrm_options[i].scripts;
+    while (!(scripts & 1u << script))
+        script++;
+    return (enum dlrm_script)script;
+}
+
+bool dlrm_has(enum dlrm_script script, int option, bool is_dense)
+{
+    return (dlrm_options[option].scripts & 1u << script) &&
+           dlrm_options[option].is_dense == is_dense;
 }
 
 const char *dlrm_say_value(const struct dlrm_reader *reader, int option,
@@ -67,26 +82,46 @@ static int compare_jobs(struct dlrm_reader *reader, const struct dlrm_job *job,
 {
     const struct dlrm_job *first = &reader->job;
 
-    if (dlrm_is_s(job) != dlrm_is_s(first))
-        return err_input(err,
-                         "%s:%zu: a command line of %s, after one of %s in "
-                         "line %zu; only one command line can be imported",
-                         reader->source, job->first_line,
-                         dlrm_scripts[dlrm_is_s(job)],
-                         dlrm_scripts[dlrm_is_s(first)], first->first_line);
+    if (dlrm_script_of(job) != dlrm_script_of(first))
+        return err_input(
+            err,
+            "%s:%zu: a command line of %s, after one of %s in "
+            "line %zu; only one command line can be imported",
+            reader->source, job->first_line, dlrm_scripts[dlrm_script_of(job)],
+            dlrm_scripts[dlrm_script_of(first)], first->first_line);
     for (int i = 0; i < N_OPTIONS; i++) {
         if (is_same(i, job->values[i], first->values[i]))
             continue;
-        if (!dlrm_is_of_dense(i))
+        if (!dlrm_options[i].is_dense)
             return differ(reader, job, first, i, err);
         reader->differs_in_dense = true;
     }
     return 0;
 }
 
+/* True if a command line surely calls one of the scripts. HugeCTR's has a name
+ * that others have, too, but options of its own. */
 static bool calls_script(const struct dlrm_job *job)
 {
-    return job->names[0] || job->names[1];
+    return job->names[0] || job->names[1] || job->values[H_ROWS] ||
+           job->values[H_LOOKUPS] || job->values[H_DIMS];
+}
+
+/* Checks that all options of the tables belong to one script. */
+static int check_options(const struct dlrm_reader *reader,
+                         const struct dlrm_job *job, struct err *err)
+{
+    const enum dlrm_script script = dlrm_script_of(job);
+
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (job->values[i] && !dlrm_options[i].is_dense &&
+            !dlrm_has(script, i, false))
+            return err_input(
+                err,
+                "%s:%zu: %s is not an option of %s, as the other options are",
+                reader->source, job->lines[i], dlrm_options[i].name,
+                dlrm_scripts[script]);
+    return 0;
 }
 
 /* Finishes the latest command line: checks it, and compares it with the file's
@@ -94,30 +129,18 @@ static bool calls_script(const struct dlrm_job *job)
 static int end_job(struct dlrm_reader *reader, struct err *err)
 {
     const struct dlrm_job *job = &reader->last;
-    bool has_main = job->names[0];
-    const bool is_s = dlrm_is_s(job);
 
     if (!job->first_line)
         return 0;
-    for (int i = 0; i < FIRST_S; i++)
-        has_main |= !dlrm_is_of_dense(i) && job->values[i];
-    for (int i = 0; i < N_OPTIONS; i++)
-        if (job->values[i] && !dlrm_is_of_dense(i) && is_s == (i < FIRST_S) &&
-            (is_s || has_main))
-            return err_input(
-                err,
-                "%s:%zu: %s is not an option of %s, as the other options are",
-                reader->source, job->lines[i], dlrm_options[i].name,
-                dlrm_scripts[is_s]);
-    /* If some command line of the file calls a dlrm script, only command lines
-     * that call one are read. Other command lines may have the same options,
-     * but belong to other programs. */
+    /* If some command line of the file calls one of the scripts, only command
+     * lines that call one are read. Other command lines may have the same
+     * options, but belong to other programs. */
     if (!reader->n_jobs || (calls_script(job) && !calls_script(&reader->job))) {
         reader->job = *job;
         reader->n_jobs = 1;
     } else if (calls_script(job) || !calls_script(&reader->job)) {
         reader->n_jobs++;
-        if (compare_jobs(reader, job, err))
+        if (check_options(reader, job, err) || compare_jobs(reader, job, err))
             return -1;
     }
     reader->last = (struct dlrm_job){0};
@@ -148,7 +171,7 @@ static int check_word(const struct dlrm_reader *reader,
     const char *text = word->text;
 
     for (int i = 0; *text && i < N_OPTIONS; i++)
-        if (!dlrm_is_of_dense(i) && strstr(text + 1, dlrm_options[i].name))
+        if (!dlrm_options[i].is_dense && strstr(text + 1, dlrm_options[i].name))
             return err_input(
                 err,
                 "%s:%zu: %s is inside '%s', where no shell takes it as an "
@@ -182,7 +205,7 @@ static size_t take_option(struct dlrm_job *job,
 
     if (option < 0)
         return 0;
-    *is_job |= !dlrm_is_of_dense(option);
+    *is_job |= !dlrm_options[option].is_dense;
     if (!dlrm_options[option].has_value)
         value = "";
     else if (!value && i + 1 < command->n_words)
@@ -283,7 +306,7 @@ static int take_command(void *ctx, const struct shell_command *command,
         const bool is_other = job.values[i] && last->values[i] &&
                               !is_same(i, job.values[i], last->values[i]);
 
-        if (is_other && !dlrm_is_of_dense(i))
+        if (is_other && !dlrm_options[i].is_dense)
             return differ(reader, &job, last, i, err);
         reader->differs_in_dense |= is_other;
         if (job.values[i] && !last->values[i]) {
@@ -301,7 +324,7 @@ static int take_command(void *ctx, const struct shell_command *command,
 static bool has_option(const char *line)
 {
     for (int i = 0; i < N_OPTIONS; i++)
-        if (!dlrm_is_of_dense(i) && strstr(line, dlrm_options[i].name))
+        if (!dlrm_options[i].is_dense && strstr(line, dlrm_options[i].name))
             return true;
     return strstr(line, dlrm_scripts[0]) || strstr(line, dlrm_scripts[1]);
 }
@@ -329,6 +352,11 @@ static bool keep_fenced(char *text)
     return has_fence;
 }
 
+static int end_script(struct dlrm_reader *reader, struct err *err)
+{
+    return end_job(reader, err) ? -1 : check_options(reader, &reader->job, err);
+}
+
 int dlrm_read_script(struct dlrm_reader *reader, const char *text,
                      struct buf *notes, struct err *err)
 {
@@ -346,12 +374,12 @@ int dlrm_read_script(struct dlrm_reader *reader, const char *text,
     if (has_fence)
         script.text = fenced;
     else if (!shell_read(&script, err))
-        return end_job(reader, err);
+        return end_script(reader, err);
     else if (!strncmp(text, "#!", 2) || !strchr(text, '\n'))
         /* A script, or a text of a single line, contains only commands, so
          * skipping lines of other text would not help. */
         return -1;
     *reader = before;
     script.is_foreign = is_foreign;
-    return shell_read(&script, err) || end_job(reader, err) ? -1 : 0;
+    return shell_read(&script, err) || end_script(reader, err) ? -1 : 0;
 }

@@ -13,6 +13,8 @@
 
 #define MAX_SCRIPT_BYTES ((size_t)1 << 20)
 #define CRITEO_TABLES 26
+/* Most tables of HugeCTR's benchmark; its lists have up to 510. */
+#define HUGECTR_MAX_TABLES 1000000
 
 /* --- values of options --- */
 
@@ -24,8 +26,9 @@ static int read_numbers(uint64_t **out, size_t *n,
                         const char *separator, uint64_t max, struct err *err)
 {
     const char *pos = reader->job.values[option];
-    const bool must_know =
-        option == ROWS || option == ROWS_LIST || option == S_ROWS_LIST;
+    const bool must_know = option == ROWS || option == ROWS_LIST ||
+                           option == S_ROWS_LIST || option == H_ROWS ||
+                           option == H_COUNTS;
 
     *n = 0;
     pos = pos ? pos : dlrm_options[option].otherwise;
@@ -89,40 +92,54 @@ static double drawn_lookups(const struct dlrm_reader *reader, uint64_t n_rows,
 }
 
 static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
-                          bool is_main, struct err *err)
+                          enum dlrm_script script, struct err *err)
 {
-    static const char *const names[] = {"sgd", "rwsadagrad", "adagrad", NULL};
-    const char *name = reader->job.values[S_OPTIMIZER];
+    static const char *const names[] = {"sgd", "rwsadagrad", "adagrad",
+                                        "rowwise_adagrad", NULL};
+    static const enum optimizer optimizers[] = {
+        OPTIMIZER_SGD, OPTIMIZER_ROWWISE_ADAGRAD, OPTIMIZER_ADAGRAD,
+        OPTIMIZER_ROWWISE_ADAGRAD};
+    const char *name = reader->job.values[OPTIMIZER];
     int i;
 
-    if (is_main)
-        name = reader->job.values[ADAGRAD] ? "adagrad" : "sgd";
-    i = text_choice(names, name ? name : "sgd");
-    *out = (enum optimizer)i; /* enum optimizer has the same order as `names` */
-    if (i >= 0)
+    if (script == DLRM_MAIN || !name)
+        name =
+            script != DLRM_S && reader->job.values[ADAGRAD] ? "adagrad" : "sgd";
+    i = text_choice(names, name);
+    if (i >= 0 && (script == DLRM_HUGECTR ? i != 1 : i < 3)) {
+        *out = optimizers[i];
         return 0;
+    }
     return err_input(
-        err, "%s:%zu: --optimizer '%s' is not sgd, rwsadagrad or adagrad",
-        reader->source, reader->job.lines[S_OPTIMIZER],
-        tables_shown(shell_shown(name, reader->arena), reader->arena));
+        err, "%s:%zu: --optimizer '%s' is not sgd, %s or adagrad",
+        reader->source, reader->job.lines[OPTIMIZER],
+        tables_shown(shell_shown(name, reader->arena), reader->arena),
+        script == DLRM_HUGECTR ? "rowwise_adagrad" : "rwsadagrad");
 }
 
 /* Returns the option that makes the lookups unknown, because they depend on a
  * data set or on a running shell. Returns -1 if the lookups are known. */
-static int unknown_lookups(const struct dlrm_job *job, bool is_main)
+static int unknown_lookups(const struct dlrm_job *job)
 {
-    static const int of_main[] = {DATA, DATA_ONE_HOT};
-    static const int of_s[] = {S_LOOKUPS, S_FIXED};
+    /* Options whose value must be known, and options that name a data set. */
+    static const struct {
+        int known[2], data[2];
+    } deciding[] = {
+        [DLRM_MAIN] = {{HOT_LIST, -1}, {DATA, DATA_ONE_HOT}},
+        [DLRM_S] = {{S_LOOKUPS, S_FIXED}, {-1, -1}},
+        [DLRM_HUGECTR] = {{H_LOOKUPS, -1}, {-1, -1}},
+    };
+    const enum dlrm_script script = dlrm_script_of(job);
+    const int *known = deciding[script].known, *data = deciding[script].data;
 
-    if (is_main && job->values[HOT_LIST])
-        return shell_is_known(job->values[HOT_LIST]) ? -1 : HOT_LIST;
-    for (int i = 0; is_main && i < 2; i++)
-        if (job->values[of_main[i]])
-            return of_main[i];
-    for (int i = 0; !is_main && i < 2; i++)
-        if (job->values[of_s[i]] && !shell_is_known(job->values[of_s[i]]))
-            return of_s[i];
-    return !is_main && job->values[S_GENERATION] &&
+    for (int i = 0; i < 2; i++)
+        if (known[i] >= 0 && job->values[known[i]] &&
+            !shell_is_known(job->values[known[i]]))
+            return known[i];
+    for (int i = 0; i < 2 && !job->values[HOT_LIST]; i++)
+        if (data[i] >= 0 && job->values[data[i]])
+            return data[i];
+    return script == DLRM_S && job->values[S_GENERATION] &&
                    strcmp(job->values[S_GENERATION], "random") != 0
                ? S_GENERATION
                : -1;
@@ -130,23 +147,29 @@ static int unknown_lookups(const struct dlrm_job *job, bool is_main)
 
 /* --- the table list --- */
 
-static void note_defaults(const struct dlrm_reader *reader, bool is_main,
-                          struct buf *notes)
+static void note_defaults(const struct dlrm_reader *reader, struct buf *notes)
 {
     const struct dlrm_job *job = &reader->job;
+    const enum dlrm_script script = dlrm_script_of(job);
+    /* HugeCTR's dlrm_main.py, whose default batch is another one */
+    const bool is_port = script == DLRM_HUGECTR && job->names[0];
 
-    for (int i = is_main ? 0 : FIRST_S; i < (is_main ? FIRST_S : N_OPTIONS);
-         i++)
+    for (int i = 0; i < N_OPTIONS; i++)
         if (!job->values[i] && dlrm_options[i].otherwise && i != S_GENERATION &&
-            !dlrm_is_of_dense(i) && !(i == ROWS && job->values[ROWS_LIST]))
+            dlrm_has(script, i, false) &&
+            !(i == ROWS && job->values[ROWS_LIST]) &&
+            !(i == OPTIMIZER && script == DLRM_HUGECTR && job->values[ADAGRAD]))
             buf_printf(notes, "# %s is not given: %s, the script's default\n",
-                       dlrm_options[i].name, dlrm_options[i].otherwise);
-    if (is_main && !job->values[HOT_LIST] && unknown_lookups(job, true) < 0)
+                       dlrm_options[i].name,
+                       is_port && i == H_BATCH ? dlrm_options[BATCH].otherwise
+                                               : dlrm_options[i].otherwise);
+    if (script == DLRM_MAIN && !job->values[HOT_LIST] &&
+        unknown_lookups(job) < 0)
         buf_printf(
             notes,
             "# %s is not given: 1 lookup a sample, the script's default\n",
             dlrm_options[HOT_LIST].name);
-    if (is_main && !job->values[ADAGRAD])
+    if (script == DLRM_MAIN && !job->values[ADAGRAD])
         buf_printf(notes, "# %s is not given: sgd, the script's default\n",
                    dlrm_options[ADAGRAD].name);
 }
@@ -158,12 +181,15 @@ static const char *say_option(const struct dlrm_reader *reader, int option)
                     dlrm_say_value(reader, option, reader->job.values[option]));
 }
 
-static void note_job(const struct dlrm_reader *reader, bool is_main,
+static void note_job(const struct dlrm_reader *reader,
                      const struct tables_options *options)
 {
+    static const int batches[] = {BATCH, S_BATCH, H_BATCH};
+    static const int dims[] = {DIM, S_DIM, H_DIMS};
     const struct dlrm_job *job = &reader->job;
-    const int batch = is_main ? BATCH : S_BATCH, dim = is_main ? DIM : S_DIM;
-    const int lookups = unknown_lookups(job, is_main);
+    const enum dlrm_script script = dlrm_script_of(job);
+    const int batch = batches[script], dim = dims[script];
+    const int lookups = unknown_lookups(job);
     struct buf *notes = options->notes;
     uint64_t n_samples;
 
@@ -176,10 +202,20 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
                      reader->source, job->extra_line,
                      tables_shown(shell_shown(job->extra, reader->arena),
                                   reader->arena)));
+    if (script == DLRM_HUGECTR && job->names[0] && !job->values[OPTIMIZER] &&
+        !job->values[ADAGRAD] && options->warn)
+        options->warn(options->warn_ctx,
+                      arena_printf(reader->arena,
+                                   "%s:%zu: %s is not given: sgd is taken, but "
+                                   "newer versions of HugeCTR's %s have "
+                                   "adagrad by default",
+                                   reader->source, job->first_line,
+                                   dlrm_options[OPTIMIZER].name,
+                                   dlrm_scripts[0]));
     if (!notes)
         return;
-    note_defaults(reader, is_main, notes);
-    dlrm_note_dense(reader, is_main, notes);
+    note_defaults(reader, notes);
+    dlrm_note_dense(reader, notes);
     if (job->extra)
         buf_printf(
             notes, "# %s\n",
@@ -189,11 +225,11 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
     if (job->values[batch] && text_to_u64(job->values[batch], &n_samples))
         buf_printf(notes, "# %s %" PRIu64 ": plan with %s\n",
                    dlrm_options[batch].name, n_samples,
-                   is_main ? "--batch-per-gpu" : "--batch");
+                   script == DLRM_MAIN ? "--batch-per-gpu" : "--batch");
     else if (job->values[batch])
         buf_printf(notes, "# the value of %s is unknown: plan with %s\n",
                    say_option(reader, batch),
-                   is_main ? "--batch-per-gpu" : "--batch");
+                   script == DLRM_MAIN ? "--batch-per-gpu" : "--batch");
     if (job->values[dim] && !shell_is_known(job->values[dim]))
         buf_printf(notes, "# the value of %s is unknown: plan with --dim\n",
                    say_option(reader, dim));
@@ -205,19 +241,27 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
 
 /* Checks that the number of rows is known. A dlrm script has default rows; a
  * list of options without a script has no default. */
-static int given_rows(const struct dlrm_reader *reader, bool is_main,
-                      struct err *err)
+static int given_rows(const struct dlrm_reader *reader, struct err *err)
 {
     const struct dlrm_job *job = &reader->job;
 
-    if (job->names[!is_main] || job->values[ROWS_LIST] || job->values[ROWS] ||
-        job->values[S_ROWS_LIST])
+    if (job->names[dlrm_script_of(job) == DLRM_S] || job->values[ROWS_LIST] ||
+        job->values[ROWS] || job->values[S_ROWS_LIST] || job->values[H_ROWS])
         return 0;
+    if (job->extra)
+        return err_input(
+            err,
+            "%s:%zu: the number of rows is unknown: only a running shell knows "
+            "'%s'; import the command line that 'bash -x' prints",
+            reader->source, job->extra_line,
+            tables_shown(shell_shown(job->extra, reader->arena),
+                         reader->arena));
     return err_input(
         err,
-        "%s:1: the number of rows is unknown: none of %s, %s and %s is given",
+        "%s:1: the number of rows is unknown: none of %s, %s, %s and %s is "
+        "given",
         reader->source, dlrm_options[ROWS_LIST].name, dlrm_options[ROWS].name,
-        dlrm_options[S_ROWS_LIST].name);
+        dlrm_options[S_ROWS_LIST].name, dlrm_options[H_ROWS].name);
 }
 
 static int fill_tables(struct table_list *list,
@@ -225,16 +269,15 @@ static int fill_tables(struct table_list *list,
                        const struct tables_options *options, struct err *err)
 {
     const struct dlrm_job *job = &reader->job;
-    const bool is_main = !dlrm_is_s(job);
+    const bool is_main = dlrm_script_of(job) == DLRM_MAIN;
     const int given = !is_main                 ? S_ROWS_LIST
                       : job->values[ROWS_LIST] ? ROWS_LIST
                                                : ROWS;
-    const bool has_lookups = unknown_lookups(job, is_main) < 0;
+    const bool has_lookups = unknown_lookups(job) < 0;
     uint64_t *dim, *rows, *hot = NULL, *lookups;
-    enum optimizer optimizer;
     size_t n_dims, n_rows, n_hot, n_lookups;
 
-    if (given_rows(reader, is_main, err) || check_data(reader, err) ||
+    if (check_data(reader, err) ||
         read_numbers(&rows, &n_rows, reader, given,
                      given == ROWS ? ""
                      : is_main     ? ","
@@ -245,8 +288,7 @@ static int fill_tables(struct table_list *list,
         read_numbers(&lookups, &n_lookups, reader, S_LOOKUPS, "",
                      (uint64_t)TABLES_MAX_FACTOR, err) ||
         read_numbers(&hot, &n_hot, reader, HOT_LIST, ",",
-                     (uint64_t)TABLES_MAX_FACTOR, err) ||
-        read_optimizer(&optimizer, reader, is_main, err))
+                     (uint64_t)TABLES_MAX_FACTOR, err))
         return -1;
     list->n_tables = given == ROWS ? CRITEO_TABLES : n_rows;
     if (tables_name(list, "cat_", options, reader->arena, err))
@@ -265,17 +307,141 @@ static int fill_tables(struct table_list *list,
             !has_lookups ? (options->pooling > 0 ? options->pooling : NAN)
             : is_main    ? (n_hot ? (double)hot[i] : 1)
                          : drawn_lookups(reader, rows[i % n_rows], *lookups);
-        table->optimizer = optimizer;
     }
-    note_job(reader, is_main, options);
+    return 0;
+}
+
+/* --- HugeCTR's benchmark, which has several tables of each kind --- */
+
+/* Reads the combiner of each kind of tables: s sums its lookups, and c
+ * concatenates them. *n is 0 if it is not given. */
+static int read_combiners(const char **out, size_t *n,
+                          const struct dlrm_reader *reader, struct err *err)
+{
+    const char *text = reader->job.values[H_COMBINERS];
+    char *letters;
+
+    *n = 0;
+    if (!text)
+        return 0;
+    *out = letters = arena_strdup(reader->arena, text);
+    for (const char *pos = text;; pos += 2) {
+        letters[(*n)++] = *pos;
+        if ((*pos != 's' && *pos != 'c') || (pos[1] && pos[1] != ','))
+            return err_input(
+                err,
+                "%s:%zu: %s has '%s' instead of the letters s (sum) and c "
+                "(concat), separated by commas",
+                reader->source, reader->job.lines[H_COMBINERS],
+                dlrm_options[H_COMBINERS].name,
+                tables_shown(shell_shown(text, reader->arena), reader->arena));
+        if (!pos[1])
+            return 0;
+    }
+}
+
+/* Values of the options by kind of tables. An n is 0 if the values are unknown
+ * or not given. */
+struct hugectr_kinds {
+    uint64_t *counts, *rows, *lookups, *dims;
+    const char *combiners;
+    size_t n, n_counts, n_lookups, n_dims, n_combiners;
+};
+
+/* Checks that an option has a value for each kind of tables. */
+static int check_length(const struct dlrm_reader *reader, int option, size_t n,
+                        size_t n_kinds, struct err *err)
+{
+    const struct dlrm_job *job = &reader->job;
+    const bool is_given = job->values[option] != NULL;
+
+    if (n == n_kinds)
+        return 0;
+    return err_input(
+        err, "%s:%zu: %s has %zu values%s, but %s has %zu", reader->source,
+        is_given ? job->lines[option] : job->first_line,
+        dlrm_options[option].name, n, is_given ? "" : " by default",
+        dlrm_options[H_ROWS].name, n_kinds);
+}
+
+static int read_kinds(struct hugectr_kinds *kinds,
+                      const struct dlrm_reader *reader, struct err *err)
+{
+    if (read_numbers(&kinds->rows, &kinds->n, reader, H_ROWS, ",", INT64_MAX,
+                     err) ||
+        read_numbers(&kinds->counts, &kinds->n_counts, reader, H_COUNTS, ",",
+                     HUGECTR_MAX_TABLES, err) ||
+        read_numbers(&kinds->lookups, &kinds->n_lookups, reader, H_LOOKUPS, ",",
+                     (uint64_t)TABLES_MAX_FACTOR, err) ||
+        read_numbers(&kinds->dims, &kinds->n_dims, reader, H_DIMS, ",",
+                     TABLES_MAX_DIM, err) ||
+        read_combiners(&kinds->combiners, &kinds->n_combiners, reader, err))
+        return -1;
+    if (check_length(reader, H_COUNTS, kinds->n_counts, kinds->n, err) ||
+        (kinds->n_lookups &&
+         check_length(reader, H_LOOKUPS, kinds->n_lookups, kinds->n, err)) ||
+        (kinds->n_dims > 1 &&
+         check_length(reader, H_DIMS, kinds->n_dims, kinds->n, err)) ||
+        (kinds->n_combiners &&
+         check_length(reader, H_COMBINERS, kinds->n_combiners, kinds->n, err)))
+        return -1;
+    return 0;
+}
+
+static int fill_kinds(struct table_list *list, const struct dlrm_reader *reader,
+                      const struct tables_options *options, struct err *err)
+{
+    struct hugectr_kinds kinds;
+    struct table *table;
+
+    if (read_kinds(&kinds, reader, err))
+        return -1;
+    for (size_t k = 0; k < kinds.n; k++)
+        list->n_tables += kinds.counts[k];
+    if (list->n_tables > HUGECTR_MAX_TABLES)
+        return err_input(err, "%s:%zu: %s has more than %d tables",
+                         reader->source, reader->job.lines[H_COUNTS],
+                         dlrm_options[H_COUNTS].name, HUGECTR_MAX_TABLES);
+    if (tables_name(list, "cat_", options, reader->arena, err))
+        return -1;
+    table = list->tables;
+    for (size_t k = 0; k < kinds.n; k++)
+        for (uint64_t i = 0; i < kinds.counts[k]; i++, table++) {
+            table->num_embeddings = kinds.rows[k];
+            table->dim = !kinds.n_dims ? options->dim
+                                       : (uint32_t)kinds.dims[k % kinds.n_dims];
+            table->pooling_factor = kinds.n_lookups ? (double)kinds.lookups[k]
+                                    : options->pooling > 0 ? options->pooling
+                                                           : NAN;
+            if (kinds.n_combiners && kinds.combiners[k] == 'c')
+                table->output = OUTPUT_SEQUENCE;
+        }
+    return 0;
+}
+
+/* Fills the list with the tables of the script's command line. */
+static int fill_list(struct table_list *list, const struct dlrm_reader *reader,
+                     const struct tables_options *options, struct err *err)
+{
+    const enum dlrm_script script = dlrm_script_of(&reader->job);
+    enum optimizer optimizer = OPTIMIZER_SGD;
+
+    if (given_rows(reader, err) ||
+        (script == DLRM_HUGECTR ? fill_kinds : fill_tables)(list, reader,
+                                                            options, err) ||
+        read_optimizer(&optimizer, reader, script, err))
+        return -1;
+    for (size_t i = 0; i < list->n_tables; i++)
+        list->tables[i].optimizer = optimizer;
+    note_job(reader, options);
     return 0;
 }
 
 bool tables_is_dlrm(const char *text)
 {
-    static const int telling[] = {ROWS_LIST,   ROWS,  DIM,
-                                  HOT_LIST,    DATA,  DATA_ONE_HOT,
-                                  S_ROWS_LIST, S_DIM, S_LOOKUPS};
+    static const int telling[] = {
+        ROWS_LIST,   ROWS,  DIM,       HOT_LIST, DATA,   DATA_ONE_HOT,
+        S_ROWS_LIST, S_DIM, S_LOOKUPS, H_ROWS,   H_DIMS, H_LOOKUPS};
 
     for (size_t i = 0; i < sizeof(telling) / sizeof(*telling); i++)
         if (strstr(text, dlrm_options[telling[i]].name))
@@ -301,7 +467,9 @@ int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
         return -1;
     if (!reader.n_jobs)
         return err_input(err,
-                         "%s:1: no command line of %s or %s describes tables",
-                         source, dlrm_scripts[0], dlrm_scripts[1]);
-    return fill_tables(list, &reader, options, err);
+                         "%s:1: no command line of %s, %s or %s describes "
+                         "tables",
+                         source, dlrm_scripts[0], dlrm_scripts[1],
+                         dlrm_scripts[2]);
+    return fill_list(list, &reader, options, err);
 }

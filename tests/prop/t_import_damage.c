@@ -409,6 +409,61 @@ static void spoil_dlrm(struct buf *out, struct rng *rng)
                             : " 'not closed");
 }
 
+/* Writes one value of each table for an option. */
+static void add_values(struct buf *out, const char *option, int which)
+{
+    buf_printf(out, " --%s ", option);
+    for (size_t i = 0; i < n_want; i++)
+        buf_printf(out, "%s%g", i ? "," : "",
+                   which == 0   ? 1.0
+                   : which == 1 ? (double)want[i].num_embeddings
+                   : which == 2 ? want[i].pooling_factor
+                                : want[i].dim);
+}
+
+/* Writes a script that starts HugeCTR's benchmark. */
+static void make_hugectr(struct buf *out, struct rng *rng)
+{
+    for (size_t i = 0; i < n_want; i++)
+        want[i].optimizer = OPTIMIZER_ADAGRAD;
+    buf_printf(out, "#!/bin/bash\nARGS=\"--optimizer adagrad");
+    add_values(out, "num_table", 0);
+    buf_printf(out, " \\\n");
+    add_values(out, "vocabulary_size_per_table", 1);
+    buf_printf(out, "\"\nARGS+=\"");
+    add_values(out, "nnz_per_table", 2);
+    buf_printf(out, "\"\npython3 hugectr/train.py $ARGS --batchsize %u",
+               (unsigned)rng_below(rng, 999) + 1);
+    add_values(out, "ev_size_per_table", 3);
+    buf_printf(out, " --max_iter 3\n");
+}
+
+/* Makes the script contradict itself, or hides values in the shell. */
+static void spoil_hugectr(struct buf *out, struct rng *rng)
+{
+    static const char *const more[] = {
+        " --num_table 1",
+        " --vocabulary_size_per_table 5",
+        " --nnz_per_table 3",
+        " --nnz_per_table $HOTS",
+        " --ev_size_per_table $1",
+        " --combiner_per_table x",
+        " --combiner_per_table s",
+        " --embedding_dim 4",
+        " --optimizer lamb",
+        " \"$@\"",
+        " 'not closed",
+        " --num_table 0",
+        " --vocabulary_size_per_table $(cat sizes)",
+        "\nhugectr/train.py $ARGS --batchsize 12345",
+        "\nhugectr/train.py $ARGS --ev_size_per_table 3",
+        "\ndlrm_main.py --num_embeddings 5"};
+
+    make_hugectr(out, rng);
+    out->len -= strlen("\n");
+    buf_printf(out, "%s\n", more[rng_below(rng, 16)]);
+}
+
 /* The right list with some empty cells counts as right, too. */
 static enum outcome import_dlrm(const struct buf *text, bool is_spoilt)
 {
@@ -752,6 +807,7 @@ static const struct format {
     {"CSV, contradictions", make_csv, spoil_csv, import_strict},
     {"JSON, contradictions", make_json, spoil_json, import_strict},
     {"DLRM, contradictions", make_dlrm, spoil_dlrm, import_dlrm},
+    {"HugeCTR, contradictions", make_hugectr, spoil_hugectr, import_dlrm},
     {"Python, contradictions", make_python, spoil_python, import_pooled},
     {"model, contradictions", make_model, spoil_model, import_pooled},
     {"EasyRec, contradictions", make_easyrec, spoil_easyrec, import_strict},

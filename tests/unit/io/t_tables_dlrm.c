@@ -131,6 +131,86 @@ static void test_dense(void)
     }
 }
 
+/* HugeCTR's benchmark, whose options list kinds of tables. */
+static void test_hugectr(void)
+{
+#define KINDS                                                      \
+    "--num_table 2,1 --vocabulary_size_per_table 1000,5000000000 " \
+    "--nnz_per_table 1,20 "
+    static const char *const refused[][2] = {
+        {"train.py --vocabulary_size_per_table 5,6",
+         "run.sh:1: --num_table has 26 values by default, but "
+         "--vocabulary_size_per_table has 2"},
+        {"train.py " KINDS "\\\n --ev_size_per_table 4,8,16",
+         "run.sh:2: --ev_size_per_table has 3 values, but "
+         "--vocabulary_size_per_table has 2"},
+        {"train.py " KINDS "--combiner_per_table s",
+         "run.sh:1: --combiner_per_table has 1 values, but "
+         "--vocabulary_size_per_table has 2"},
+        {"train.py " KINDS "--combiner_per_table s,mean",
+         "run.sh:1: --combiner_per_table has 's,mean' instead of the letters s "
+         "(sum) and c (concat), separated by commas"},
+        {"train.py " KINDS "--optimizer rwsadagrad",
+         "run.sh:1: --optimizer 'rwsadagrad' is not sgd, rowwise_adagrad or "
+         "adagrad"},
+        {"dlrm_main.py --embedding_dim 8 --num_table 3",
+         "run.sh:1: --num_table is not an option of dlrm_main.py, as the other "
+         "options are"},
+        {"train.py --nnz_per_table 3 --batchsize 8",
+         "run.sh:1: the number of rows is unknown: none of "
+         "--num_embeddings_per_feature, --num_embeddings, "
+         "--arch-embedding-size and --vocabulary_size_per_table is given"},
+        {"for X in 1 2; do\nDATA=\"" KINDS "\"\ndone\n"
+         "train.py --batchsize 8 $DATA",
+         "run.sh:4: the number of rows is unknown: only a running shell knows "
+         "'$DATA'; import the command line that 'bash -x' prints"},
+        {"train.py " KINDS "\ntrain.py " KINDS "--batchsize 7",
+         "run.sh:2: --batchsize is 7 here, but not given (8192 by default) in "
+         "line 1; only one command line can be imported"},
+        {"train.py --num_table 900000,900000 --nnz_per_table 1,1 "
+         "--vocabulary_size_per_table 1,1",
+         "run.sh:1: --num_table has more than 1000000 tables"}};
+
+    is_str(imported("python3 train.py " KINDS "--ev_size_per_table 4,8 "
+                    "--optimizer adagrad --combiner_per_table c,s "
+                    "--bmlp_layer_sizes 32,8 --use_mixed_precision"),
+           "name,num_embeddings,dim,pooling_factor,output,optimizer\n"
+           "cat_0,1000,4,1,sequence,adagrad\ncat_1,1000,4,1,sequence,adagrad\n"
+           "cat_2,5000000000,8,20,,adagrad\n",
+           "HugeCTR's benchmark");
+    is_str(noted(),
+           "# --batchsize is not given: 8192, the script's default\n"
+           "# dense part: plan with --dense 'bottom:13-32-8;interaction:dcn:"
+           "3x512;top:1024-1024-512-256-1;dtype:fp16'\n",
+           "its notes");
+    is_str(imported("X=$1\ntrain.py " KINDS "--nnz_per_table $X --batchsize 64 "
+                    "--enable_tf32_compute --dense_dim 7\n"),
+           "name,num_embeddings,dim,pooling_factor,optimizer\n"
+           "cat_0,1000,128,,sgd\ncat_1,1000,128,,sgd\n"
+           "cat_2,5000000000,128,,sgd\n",
+           "an argument decides its lookups");
+    is_str(noted(),
+           "# --optimizer is not given: sgd, the script's default\n"
+           "# --ev_size_per_table is not given: 128, the script's default\n"
+           "# dense part: plan with --dense 'bottom:7-512-256-128;interaction:"
+           "dcn:3x512;top:1024-1024-512-256-1;dtype:tf32'\n"
+           "# --batchsize 64: plan with --batch\n"
+           "# --nnz_per_table $1 sets the number of lookups: plan with "
+           "--pooling\n",
+           "its notes");
+    is_str(imported("other.py --batchsize 3 --embedding_dim 4\n"
+                    "dlrm_main.py " KINDS "--adagrad\n"),
+           HEAD "cat_0,1000,128,1,adagrad\ncat_1,1000,128,1,adagrad\n"
+                "cat_2,5000000000,128,20,adagrad\n",
+           "the dlrm_main.py beside it, not another program");
+    is_str(noted(),
+           "# --ev_size_per_table is not given: 128, the script's default\n"
+           "# --batchsize is not given: 32, the script's default\n",
+           "it has another batch");
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        is_str(imported(refused[i][0]), refused[i][1], refused[i][0]);
+}
+
 static void test_s(void)
 {
     is_str(
@@ -194,8 +274,8 @@ static void test_refused(void)
     } cases[] = {
         {"\n--embedding_dim 8",
          "run.sh:1: the number of rows is unknown: none of "
-         "--num_embeddings_per_feature, --num_embeddings and "
-         "--arch-embedding-size is given"},
+         "--num_embeddings_per_feature, --num_embeddings, "
+         "--arch-embedding-size and --vocabulary_size_per_table is given"},
         {"\n\n--num_embeddings $ROWS",
          "run.sh:3: --num_embeddings has '$ROWS' instead of a whole number "
          "from 1 to 9223372036854775807; a value that only the shell knows "
@@ -475,6 +555,7 @@ int main(void)
 {
     test_main();
     test_dense();
+    test_hugectr();
     test_s();
     test_draws();
     test_names();
