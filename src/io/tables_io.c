@@ -33,6 +33,36 @@ static bool is_json(const char *text)
 
 /* --- recognition of the format --- */
 
+/* The formats, in the order in which they are tried. CSV is the format of all
+ * other texts whose header resembles one. The table of formats in
+ * man/neuroshard-tables-import.1 has these names. */
+static const struct {
+    const char *name;
+    bool (*is_one)(const char *text);
+    tables_reader *read;
+} formats[] = {
+    {"report of a TBE", tables_is_tbe, tables_from_tbe},
+    {"planner's statistics", tables_is_stats, tables_from_stats},
+    {"Python", tables_is_python, tables_from_python},
+    {"printed model", tables_is_model, tables_from_model},
+    {"TorchEasyRec .config", tables_is_easyrec, tables_from_easyrec},
+    {"JSON", is_json, tables_from_json},
+    {"YAML", tables_is_yaml, tables_from_yaml},
+    {"DLRM or HugeCTR job", tables_is_dlrm, tables_from_dlrm},
+    {"CSV with a header", NULL, tables_from_csv},
+};
+#define N_FORMATS (sizeof(formats) / sizeof(*formats))
+
+/* Returns the names of all formats, separated by commas. */
+static const char *list_formats(struct arena *arena)
+{
+    const char *names = formats[0].name;
+
+    for (size_t i = 1; i < N_FORMATS; i++)
+        names = arena_printf(arena, "%s, %s", names, formats[i].name);
+    return names;
+}
+
 /* True if a field of a header names a column. The field may be the name of a
  * column, the name that the options give for a column, or a name that an import
  * takes for a column. */
@@ -123,15 +153,8 @@ static int check_format(const char *text, size_t len, const char *source,
                              : *separator == '\t' ? "tabs"
                                                   : "'|'");
     if (options->columns)
-        return err_input(err,
-                         "%s:1: unknown format; known are CSV with a header "
-                         "that names its columns, JSON or YAML with a member "
-                         "or an element per table, EmbeddingBagConfig in "
-                         "Python, a printed model, HugeCTR's Python, a "
-                         "configuration of TorchEasyRec, a TBE report of "
-                         "FBGEMM, the output of TorchRec's planner, a command "
-                         "line of DLRM",
-                         source);
+        return err_input(err, "%s:1: unknown format, none of: %s", source,
+                         list_formats(arena));
     return err_input(
         err,
         "%s:1: not a table list, neither CSV with a header that names its "
@@ -143,32 +166,16 @@ int tables_from_text(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err)
 {
-    static const struct {
-        bool (*is_one)(const char *text);
-        tables_reader *read;
-    } forms[] = {
-        {tables_is_tbe, tables_from_tbe},
-        {tables_is_stats, tables_from_stats},
-        {tables_is_python, tables_from_python},
-        {tables_is_model, tables_from_model},
-        {tables_is_easyrec, tables_from_easyrec},
-        {is_json, tables_from_json},
-        {tables_is_yaml, tables_from_yaml},
-        {tables_is_dlrm, tables_from_dlrm},
-    };
+    size_t i = 0;
 
-    tables_reader *read = NULL;
-
-    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && !read; i++)
-        if ((options->columns || forms[i].is_one == is_json) &&
-            forms[i].is_one(text))
-            read = forms[i].read;
-    if (!read) {
-        if (check_format(text, len, source, options, arena, err))
-            return -1;
-        read = tables_from_csv;
-    }
-    if (read(list, text, len, source, options, arena, err))
+    while (formats[i].is_one &&
+           !((options->columns || formats[i].is_one == is_json) &&
+             formats[i].is_one(text)))
+        i++;
+    if (!formats[i].is_one &&
+        check_format(text, len, source, options, arena, err))
+        return -1;
+    if (formats[i].read(list, text, len, source, options, arena, err))
         return -1;
     tables_draw_row_seeds(list->tables, list->n_tables);
     return 0;

@@ -5,7 +5,8 @@
 # Checks the manual pages: they are free of lint, each command of PROGRAM has a
 # page, and the page names exactly the options of the command. If --help has
 # headings, the page has the same options under the same headings in the same
-# order. The example of --help is one of the page's. The pages are copied to the
+# order. The example of --help is one of the page's. The page of `tables import`
+# has a row for each format that the program reads. The pages are copied to the
 # folder STAGE, so that they find each other.
 set -eu
 
@@ -75,12 +76,33 @@ example()
     sed -n '/^example:$/{n; s/^ *//p;}'
 }
 
+# formats: prints the formats of `tables import`, which its message lists
+formats()
+{
+    { echo text | "$program" tables import - 2>&1 || true; } |
+        sed -n 's/.*unknown format, none of: //p' | tr ',' '\n' |
+        sed 's/^ //' | sort
+}
+
+# documented_formats: prints those of the table in its page
+documented_formats()
+{
+    sed -n '/^\.Ss Formats/,/^\.El/s/^\.It //p' \
+        man/neuroshard-tables-import.1 | sed 's/ Ta .*//' |
+        grep -vx 'Sy format' | sort
+}
+
 commands()
 {
     "$program" --help | sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p'
 }
 
 broken=$(
+    formats >"$stage/help"
+    documented_formats | diff "$stage/help" - |
+        sed -n 's/^< /tables import: the page lacks the format: /p
+            s/^> /tables import: the program lacks the format: /p'
+    grep -q . "$stage/help" || echo 'tables import: lists no formats'
     MANPATH="$stage:" mandoc -T lint -W style man/*.[1-9] 2>&1 || true
     commands | while read -r command; do
             page=man/neuroshard-$(echo "$command" | tr ' ' -).1

@@ -7,6 +7,6 @@ for format in python model easyrec yaml; do
         echo "== $format ${path##*/}"
         cp "$path" source
         "$NEUROSHARD" tables import source --pooling 3 2>&1 | head -n 8 |
-            sed 's/unknown format; .*/unknown format/'
+            sed 's/unknown format, .*/unknown format/'
     done
 done
