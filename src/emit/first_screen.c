@@ -53,13 +53,29 @@ static void print_speed(const struct report *report, struct buf *out)
     print_gpu(cluster, out);
     if (whole.n_devices > whole.devices_per_host)
         buf_printf(out, ", %u a host", whole.devices_per_host);
-    buf_printf(out, ": %.*f ms", step.ms < 100 ? 2 : 0, step.ms);
+    buf_printf(out, ": step %.*f ms", step.ms < 100 ? 2 : 0, step.ms);
     if (step.most_ms > step.least_ms)
         buf_printf(out, ", %.3g to %.3g", step.least_ms, step.most_ms);
     buf_printf(out, "; %s", job_knows_dense(&plan->problem.job) ? "" : "<= ");
     text_print_rate(
         1000 * (double)problem_all_samples(&plan->problem) / step.ms, out);
     buf_printf(out, " samples/s\n");
+}
+
+/* Returns the name of a part of the step, as opposed to the same part of the
+ * dense part of the model. */
+static const char *name_part(const char *part)
+{
+    static const char *const names[][2] = {
+        {"input", "input exchange"},       {"forward", "lookups"},
+        {"output", "output exchange"},     {"gradient", "gradient exchange"},
+        {"backward", "lookups' backward"},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (!strcmp(part, names[i][0]))
+            return names[i][1];
+    return part;
 }
 
 /* Prints GPU work and host time, and which of them the step waits for. The
@@ -72,23 +88,18 @@ static void print_waits(const struct report *report, struct buf *out)
 
     buf_printf(out, "%s: GPU work %.*f ms",
                job_knows_dense(&plan->problem.job) ? "with the dense part"
-                                                   : "tables' part",
+                                                   : "tables only",
                plan->total_ms < 100 ? 2 : 0, plan->total_ms);
     plan_print_error(plan, out);
     if (dense_ms > 0)
         buf_printf(out, " (dense %.*f)", dense_ms < 100 ? 2 : 0, dense_ms);
-    if (plan_waits_for_host(plan)) {
-        buf_printf(out, " partly beside host %.2f ms; waits for host\n",
-                   host_ms);
-        return;
-    }
     if (host_ms > 0)
-        buf_printf(out, ", host %.2f ms", host_ms);
-    buf_printf(out, "; waits for %s%s", bottleneck->phase,
-               text_which("input|output|gradient", bottleneck->phase) < 0
-                   ? ""
-                   : " exchange");
-    if (report->n_devices > 1)
+        buf_printf(out, " partly beside host %.2f ms", host_ms);
+    if (plan_waits_for_host(plan))
+        buf_printf(out, "; waits for host");
+    else
+        buf_printf(out, "; waits for %s", name_part(bottleneck->phase));
+    if (!plan_waits_for_host(plan) && report->n_devices > 1)
         buf_printf(out, " on GPU %u", bottleneck->gpu);
     buf_printf(out, "\n");
 }
@@ -104,14 +115,33 @@ static void print_ratio(double ratio, double error_frac, struct buf *out)
         buf_printf(out, " +-%.*f %%", n_more, 100 * error_frac);
 }
 
-/* Prints "1.06x faster than A" or "ties A", by the step. Then the rival's GPU
- * work as a multiple of ours, and its host time if that differs from ours. */
+/* Prints what a rival's step takes, in brackets: its GPU work as a multiple of
+ * ours, and its host time if that differs from ours. If the rival ties, also
+ * its step as a multiple of ours. */
+static void print_rival_work(const struct compare_entry *rival, double host_ms,
+                             struct buf *out)
+{
+    const bool has_host = host_ms > 0;
+
+    if (!has_host && rival->is_significant)
+        return;
+    buf_printf(out, " (");
+    print_ratio(rival->ratio, rival->gain_error_frac / rival->ratio, out);
+    buf_printf(out, " GPU work");
+    if (has_host && !rival->is_significant && isfinite(rival->step_ratio))
+        buf_printf(out, ", %.2fx step", rival->step_ratio);
+    if (has_host && fabs(rival->step.host_ms - host_ms) >= 0.005)
+        buf_printf(out, ", host %.2f ms", rival->step.host_ms);
+    buf_printf(out, ")");
+}
+
+/* Prints "1.06x faster than A" or "ties A", by the step, and what the step of A
+ * takes. */
 static void print_rival(const struct compare_entry *rival, double host_ms,
                         struct buf *out)
 {
     const bool has_host = host_ms > 0;
     const double ratio = has_host ? rival->step_ratio : rival->ratio;
-    const double work_error_frac = rival->gain_error_frac / rival->ratio;
 
     if (!isfinite(rival->ratio)) {
         buf_printf(out, "%s: no plan to compare\n", rival->planner);
@@ -121,17 +151,13 @@ static void print_rival(const struct compare_entry *rival, double host_ms,
         buf_printf(out, "ties %s", rival->planner);
     } else {
         print_ratio(ratio < 1 ? 1 / ratio : ratio,
-                    has_host ? rival->step_error_frac : work_error_frac, out);
+                    has_host ? rival->step_error_frac
+                             : rival->gain_error_frac / rival->ratio,
+                    out);
         buf_printf(out, " %s than %s", ratio < 1 ? "slower" : "faster",
                    rival->planner);
     }
-    if (has_host || !rival->is_significant) {
-        buf_printf(out, ": ");
-        print_ratio(rival->ratio, work_error_frac, out);
-        buf_printf(out, " GPU work");
-    }
-    if (has_host && fabs(rival->step.host_ms - host_ms) >= 0.005)
-        buf_printf(out, ", host %.2f ms", rival->step.host_ms);
+    print_rival_work(rival, host_ms, out);
     buf_printf(out, "\n");
 }
 
@@ -222,10 +248,11 @@ static void print_gain(const struct report_alternative *alternative,
     }
     buf_printf(out, "; without%s%s: ", *without ? " " : "", without);
     if (isfinite(alternative->step_ratio))
-        buf_printf(out, "%.2fx step, ", alternative->step_ratio);
+        buf_printf(out, "%.2fx as long (", alternative->step_ratio);
     print_ratio(alternative->ratio, alternative->error / alternative->ratio,
                 out);
-    buf_printf(out, " GPU work");
+    buf_printf(out, " GPU work%s",
+               isfinite(alternative->step_ratio) ? ")" : "");
 }
 
 /* Prints the value of --shard that allows only the kinds that change the
@@ -293,6 +320,9 @@ static void print_memory(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
     const struct cluster *cluster = &plan->problem.cluster;
     const uint32_t r = plan_fullest(plan);
+    const double reserve_gib = (double)cluster->reserve_bytes[r] / 0x1p30;
+    const double used_gib =
+        (double)plan->devices[r].memory.total / 0x1p30 - reserve_gib;
     bool is_whole = true, changes = false;
 
     for (size_t i = 0; i < plan->n_shards; i++) {
@@ -300,12 +330,11 @@ static void print_memory(const struct report *report, struct buf *out)
         changes =
             changes || shard_changes_training(&plan->problem, &plan->shards[i]);
     }
-    buf_printf(out, "fits: fullest GPU %u, %.3g of %.3g GiB", r,
-               (double)plan->devices[r].memory.total / 0x1p30,
-               (double)cluster->memory_bytes[r] / 0x1p30);
-    if (cluster->reserve_bytes[r])
-        buf_printf(out, " (%.3g reserve)",
-                   (double)cluster->reserve_bytes[r] / 0x1p30);
+    buf_printf(out, "fits: fullest GPU %u, %.*g", r, used_gib < 1 ? 2 : 3,
+               used_gib);
+    if (reserve_gib > 0)
+        buf_printf(out, " + %.3g reserve", reserve_gib);
+    buf_printf(out, " of %.3g GiB", (double)cluster->memory_bytes[r] / 0x1p30);
     if (is_whole)
         buf_printf(out, "; no cut, training unchanged");
     else if (!changes)
@@ -502,7 +531,9 @@ static void print_next(const struct report *report, struct buf *out)
                    path, path);
     else
         buf_printf(
-            out, "next: -o plan.json keeps the plan; --details explains it\n");
+            out,
+            "next: add -o plan.json to keep the plan, --details to explain "
+            "it\n");
 }
 
 static size_t count_lines(const struct buf *text)

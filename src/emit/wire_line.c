@@ -28,7 +28,7 @@ void emit_wire_line(const struct plan *plan, struct buf *out)
     if (!emit_has_wire_line(plan))
         return;
     buf_printf(out,
-               "%s %.*f GB/s assumed; below %g, --%s-gbps gives a plan "
+               "%s %.*f GB/s assumed; below %g, plan with --%s-gbps: "
                "%.0f %% faster at %g",
                wire->is_inter ? "wire" : "NVLink",
                wire->assumed_gbps < 100 ? 1 : 0, wire->assumed_gbps,

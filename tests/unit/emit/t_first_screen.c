@@ -76,6 +76,7 @@ static void test_whole(void)
                                             .is_significant = true},
                                            {.planner = "B's",
                                             .ratio = 1.01,
+                                            .step_ratio = 1.02,
                                             .gain_error_frac = NAN,
                                             .step.host_ms = 2.5}};
     const struct report_options options = {.is_default_batch = true,
@@ -90,16 +91,16 @@ static void test_whole(void)
     plan.problem.cluster.is_default_gpu = true;
     is_str(
         screen_of(&plan, &options),
-        "5 tables on 3 x H100: 2.77 ms, 2.16 to 3.47; <= 23.6M samples/s\n"
-        "tables' part: GPU work 1.20 ms +-10 % partly beside host 2.50 ms; "
+        "5 tables on 3 x H100: step 2.77 ms, 2.16 to 3.47; <= 23.6M samples/s\n"
+        "tables only: GPU work 1.20 ms +-10 % partly beside host 2.50 ms; "
         "waits for host\n"
-        "1.10x +-3 % faster than A's planner: 1.30x +-5 % GPU work, host 3.09 "
-        "ms\n"
-        "ties B's: 1.01x GPU work\n"
-        "fits: fullest GPU 0, 0.133 of 80 GiB\n"
+        "1.10x +-3 % faster than A's planner (1.30x +-5 % GPU work, host 3.09 "
+        "ms)\n"
+        "ties B's (1.01x GPU work, 1.02x step)\n"
+        "fits: fullest GPU 0, 0.13 of 80 GiB\n"
         "training changes: 1 by columns (wide), a state per piece; without: "
-        "1.01x step,\n"
-        "    1.022x +-2.0 % GPU work; --shard table,row,replicate keeps "
+        "1.01x as long\n"
+        "    (1.022x +-2.0 % GPU work); --shard table,row,replicate keeps "
         "training\n"
         "cut: 1 by rows (rows); without row cuts: 1.50x GPU work\n"
         "GPU 0 #############     1.00 ms    0 GiB  wide/2 rows/3 own0\n"
@@ -173,9 +174,9 @@ static void test_cases(void)
     plan.cost.host = HOST_NONE;
     text = screen_of(&plan, &(struct report_options){0});
     is_in(text, "; 59.6M samples/s\nwith the dense part: GPU work 1.10 ms "
-                "+-10 % (dense 1.00); waits for forward on\n    GPU 1\n");
+                "+-10 % (dense 1.00); waits for lookups on\n    GPU 1\n");
     is_in(text, "\nthe search was cut short (time)");
-    is_in(text, "\nnext: -o plan.json keeps the plan");
+    is_in(text, "\nnext: add -o plan.json to keep the plan");
 }
 
 int main(void)
