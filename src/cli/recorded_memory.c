@@ -5,6 +5,7 @@
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "core/plan_memory.h"
 #include "io/peaks.h"
 
 #define RANK(member) MEMBER_OF(struct job_memory_rank, member)

@@ -49,6 +49,9 @@ struct cluster {
     /* bytes of NCCL's buffers on each device (cluster_nccl_bytes). They are
      * part of reserve_bytes. 0: unknown */
     uint64_t nccl_bytes;
+    /* Memory of each host for tables whose rows are not in the memory of
+     * devices (enum tier); 0: all tables are there. */
+    uint64_t host_bytes;
     /* Bandwidth of a device in GB/s that the user set: intra_gbps inside its
      * group, inter_gbps across groups (cluster_group). 0: use the bandwidth
      * that the cost model knows. */

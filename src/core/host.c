@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/host.h"
 
+#include "core/torchrec_type.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,36 +13,6 @@ static const struct time_range of_further_kind = {0.5, 0.26, 0.81};
  * above this number. */
 #define MEASURED_TABLES 55
 #define MOST_MS_PER_TABLE 0.031
-
-/* Sharding types of TorchRec, as bits of a mask. */
-enum {
-    TYPE_TABLE_WISE = 1,
-    TYPE_COLUMN_WISE = 2,
-    TYPE_ROW_WISE = 4,
-    TYPE_TABLE_ROW_WISE = 8,
-    TYPE_GRID = 16,
-    TYPE_DATA_PARALLEL = 32
-};
-
-static unsigned type_of(const struct problem *problem,
-                        const struct shard *shard)
-{
-    switch (shard->kind) {
-    case SHARD_COLUMN:
-        return TYPE_COLUMN_WISE;
-    case SHARD_ROW:
-        return shard_row_ranks(problem, shard) == problem->cluster.n_devices
-                   ? TYPE_ROW_WISE
-                   : TYPE_TABLE_ROW_WISE;
-    case SHARD_GRID:
-        return TYPE_GRID;
-    case SHARD_REPLICATE:
-        return TYPE_DATA_PARALLEL;
-    case SHARD_TABLE:
-        break;
-    }
-    return TYPE_TABLE_WISE;
-}
 
 unsigned plan_n_kinds(const struct plan *plan)
 {
@@ -55,10 +27,10 @@ unsigned plan_n_kinds(const struct plan *plan)
 
         if (i && shard->table == shard[-1].table)
             continue;
-        *types |= type_of(&plan->problem, shard);
+        *types |= 1u << shard_torchrec_type(&plan->problem, shard);
     }
-    if (pooled & TYPE_COLUMN_WISE)
-        pooled &= ~(unsigned)TYPE_TABLE_WISE;
+    if (pooled & 1u << TORCHREC_COLUMN_WISE)
+        pooled &= ~(1u << TORCHREC_TABLE_WISE);
     return (unsigned)(__builtin_popcount(pooled) +
                       __builtin_popcount(sequences)) +
            plan->problem.cluster.n_other_kinds;

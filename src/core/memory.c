@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/memory.h"
 
+#include <math.h>
+
 const char *const buffer_rule_names[] = {"copies", "traced", NULL};
 
 /* Bytes per bag of an int32 offset and its int64 copy for FBGEMM. */
@@ -13,6 +15,13 @@ enum { OFFSET_BYTES = 4 + 8 };
  * int64.
  */
 enum { SORT_BYTES = 3 * 8 + 4 * 4, SORT_SEQUENCE_BYTES = SORT_BYTES + 2 * 4 };
+
+/*
+ * Bytes per lookup of a cached piece: LOCATION_BYTES for the slot of its row,
+ * kept until the backward, and FILL_BYTES while the cache is filled. TorchRec
+ * counts six copies of the ids for the latter.
+ */
+enum { LOCATION_BYTES = 4, FILL_BYTES = 6 * 8 };
 
 /*
  * Number of batches that a pipeline of TorchRec 1.9.2 has on the device during
@@ -92,8 +101,8 @@ static struct step_buffers shard_copies(const struct problem *problem,
  * and their gradients take their place. A reduce-scatter sends the outputs of
  * pooled row pieces without a copy.
  */
-struct step_buffers shard_buffers(const struct problem *problem,
-                                  const struct shard *shard)
+static struct step_buffers shard_traced(const struct problem *problem,
+                                        const struct shard *shard)
 {
     const enum pipeline pipeline = problem->job.pipeline;
     const bool is_sequence =
@@ -112,14 +121,34 @@ struct step_buffers shard_buffers(const struct problem *problem,
                           shard_lookups(problem, shard);
     const double backward = batches_kept[pipeline].ahead * sent + sorted;
 
-    if (problem->buffers == BUFFERS_COPIES)
-        return shard_copies(problem, shard);
     if (shard_is_replica(shard->kind))
         return (struct step_buffers){n_looked_up * (copy + offsets),
                                      sorted +
                                          2 * gradient_bytes(problem, shard)};
     return (struct step_buffers){n_copies * copy + n_looked_up * offsets,
                                  vectors + (backward > sent ? backward : sent)};
+}
+
+/* The cache is filled before the outputs exist. If it is filled a batch ahead,
+ * this is at any time of the step. */
+struct step_buffers shard_buffers(const struct problem *problem,
+                                  const struct shard *shard)
+{
+    const double lookups = shard_lookups(problem, shard);
+    struct step_buffers buffers;
+
+    if (problem->buffers == BUFFERS_COPIES)
+        return shard_copies(problem, shard);
+    buffers = shard_traced(problem, shard);
+    if (shard->tier != TIER_CACHED)
+        return buffers;
+    if (problem->job.pipeline == PIPELINE_PREFETCH) {
+        buffers.input += (2 * LOCATION_BYTES + FILL_BYTES) * lookups;
+    } else {
+        buffers.input += LOCATION_BYTES * lookups;
+        buffers.outputs = fmax(buffers.outputs, FILL_BYTES * lookups);
+    }
+    return buffers;
 }
 
 /* The samples of a device are counted as if the device had a replica of each
@@ -148,6 +177,27 @@ struct step_buffers sample_buffers(const struct problem *problem)
     return buffers;
 }
 
+/* Moves the weights and the optimizer's values per element of a piece to host
+ * memory. Values per row and the row overhead stay on the device. */
+static void move_to_host(struct memory_items *items, const struct table *table,
+                         const struct shard *shard)
+{
+    const double rows = (double)(shard->row_end - shard->row_begin);
+    const uint64_t overhead =
+        bytes_from_double(rows * table->row_overhead_bytes);
+    const uint64_t by_row =
+        bytes_from_double(rows * optimizer_row_bytes(table->optimizer));
+
+    items->host =
+        saturating_add(items->weights - overhead, items->optimizer - by_row);
+    items->weights = overhead;
+    items->optimizer = by_row;
+    if (shard->tier == TIER_CACHED)
+        items->cache_state = bytes_from_double(CACHE_MAP_BYTES * rows);
+    items->total =
+        saturating_add(saturating_add(overhead, by_row), items->cache_state);
+}
+
 /* MEMORY_WEIGHTS counts rows x dim x bytes in every layout. MEMORY_BATCH uses
  * the mean lookups of rows, because plan files with this memory model have only
  * the mean. */
@@ -170,6 +220,8 @@ struct memory_items shard_memory(const struct problem *problem,
         items.total = items.weights;
         return items;
     }
+    if (shard->tier != TIER_HBM)
+        move_to_host(&items, table, shard);
     if (problem->memory_model == MEMORY_BATCH) {
         mean.hot = NULL;
         mean.buffers = BUFFERS_COPIES;

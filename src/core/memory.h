@@ -11,6 +11,9 @@
 
 #include "core/problem.h"
 
+/* Bytes per row of a cached piece, for the index of its table. */
+#define CACHE_MAP_BYTES 4
+
 /* Buffers of a shard or of a device's samples, in bytes. */
 struct step_buffers {
     double input;   /* ids, lengths and offsets */
@@ -37,6 +40,10 @@ struct step_buffers {
  *         outputs  2 V o
  *         replica  its dense gradient, in addition
  *
+ * A cached piece (TIER_CACHED) has 4 L more, for the slots of its rows, and
+ * outputs are at least 48 L, for the ids whose rows are fetched. In the
+ * pipeline that fills caches a batch ahead, it has 8 L + 48 L more instead.
+ *
  * The lookups of a row block are the mean of all blocks if problem->hot is
  * NULL.
  */
@@ -50,8 +57,8 @@ struct step_buffers sample_buffers(const struct problem *problem);
 
 /*
  * Returns the memory of one shard by the problem's memory model. The items
- * `nccl` and `reserve`, which do not belong to shards, are 0. Sums saturate at
- * UINT64_MAX.
+ * `nccl` and `reserve`, which do not belong to shards, are 0, and so are the
+ * slots of caches (core/cache_pools.h). Sums saturate at UINT64_MAX.
  *
  *     weights    by precision and layout, with the table's row overhead
  *     optimizer  sgd: 0
@@ -62,6 +69,10 @@ struct step_buffers sample_buffers(const struct problem *problem);
  *                per row
  *                An element has 4 B, or the size that the layout sets. Replicas
  *                use the problem's dense optimizer.
+ *     cache_state  4 B per row of a cached piece
+ *     host       weights without the row overhead, and the optimizer's values
+ *                per element, of a piece that is not in TIER_HBM. Its weights
+ *                and optimizer count the rest.
  *     input,     buffers of the step (shard_buffers). MEMORY_BATCH has no
  *     outputs    input, and 8 B per lookup in addition to the outputs of
  *                BUFFERS_COPIES.

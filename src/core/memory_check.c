@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/memory.h"
+#include "core/tier_check.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -139,6 +140,37 @@ static void count_traced(struct memory_items *items,
     items->outputs = whole_bytes(fmax(at_exchange, at_sort));
 }
 
+/* Leaves of a piece in host memory only the values per row on the device, and
+ * adds what its cache takes without the slots. */
+static void count_on_host(struct memory_items *items,
+                          const struct problem *problem,
+                          const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+    const uint64_t rows = shard->row_end - shard->row_begin;
+    const double ids = shard_lookups(problem, shard);
+    const uint64_t all = saturating_add(items->weights, items->optimizer);
+    const bool is_by_row = table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD ||
+                           table->optimizer == OPTIMIZER_PARTIAL_ROWWISE_ADAM ||
+                           table->optimizer == OPTIMIZER_PARTIAL_ROWWISE_LAMB;
+
+    items->weights = whole_bytes((double)rows * table->row_overhead_bytes);
+    items->optimizer = is_by_row ? saturating_mul(rows, 4) : 0;
+    items->host = all - items->weights - items->optimizer;
+    if (shard->tier != TIER_CACHED)
+        return;
+    items->cache_state = saturating_mul(rows, 4);
+    if (problem->buffers != BUFFERS_TRACED)
+        return;
+    if (problem->job.pipeline == PIPELINE_PREFETCH) {
+        items->input += whole_bytes((8 + 48) * ids);
+    } else {
+        items->input += whole_bytes(4 * ids);
+        if (items->outputs < whole_bytes(48 * ids))
+            items->outputs = whole_bytes(48 * ids);
+    }
+}
+
 static struct memory_items count_shard(const struct problem *problem,
                                        const struct shard *shard)
 {
@@ -168,8 +200,11 @@ static struct memory_items count_shard(const struct problem *problem,
         else
             count_copies(&items, problem, shard);
     }
+    if (shard->tier != TIER_HBM)
+        count_on_host(&items, problem, shard);
     items.total = saturating_add(saturating_add(items.weights, items.optimizer),
                                  saturating_add(items.input, items.outputs));
+    items.total = saturating_add(items.total, items.cache_state);
     return items;
 }
 
@@ -182,7 +217,7 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
     int rc;
 
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
-        if (&items->item[i] != &items->dense || items->dense)
+        if (!memory_item_is_optional[i] || items->item[i])
             buf_printf(&parts, "%s%s %s", i ? ", " : "", memory_item_names[i],
                        text_from_bytes(need, (double)items->item[i]));
     rc = err_set(
@@ -217,6 +252,7 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
     const struct memory_items *stored = &plan->devices[r].memory;
     bool agrees = items->reserve == stored->reserve &&
                   items->nccl == stored->nccl &&
+                  is_about(items->host, stored->host, n_pieces) &&
                   is_about(items->total, stored->total, 4 * n_pieces);
     struct buf parts = {0};
     int rc;
@@ -226,9 +262,11 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
     if (agrees)
         return 0;
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
-        if (&items->item[i] != &items->dense || items->dense)
+        if (!memory_item_is_optional[i] || items->item[i])
             buf_printf(&parts, "%s %" PRIu64 ", ", memory_item_names[i],
                        items->item[i]);
+    if (items->host || stored->host)
+        buf_printf(&parts, "host %" PRIu64 ", ", items->host);
     rc = err_input(err,
                    "devices[%u].memory_bytes does not agree with its shards: "
                    "%stotal %" PRIu64,
@@ -237,14 +275,15 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
     return rc;
 }
 
-int memory_check(const struct plan *plan, struct err *err)
+int memory_check(const struct plan *plan, const struct shard *const *pieces,
+                 struct err *err)
 {
     const struct problem *problem = &plan->problem;
     const struct cluster *cluster = &problem->cluster;
     const struct memory_items samples = sample_memory(problem);
     struct memory_items *items = mem_alloc(cluster->n_devices, sizeof(*items));
     uint64_t *n_pieces = mem_alloc(cluster->n_devices, sizeof(*n_pieces));
-    int rc = 0;
+    int rc;
 
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         items[r] = reserved_memory(cluster, r);
@@ -259,12 +298,15 @@ int memory_check(const struct plan *plan, struct err *err)
         memory_add(&items[shard->device], count_shard(problem, shard));
         n_pieces[shard->device]++;
     }
+    rc = tier_check_caches(plan, pieces, items, err);
     for (uint32_t r = 0; r < cluster->n_devices && !rc; r++)
         if (items[r].total > cluster->memory_bytes[r] &&
             items[r].total - cluster->memory_bytes[r] > n_pieces[r])
             rc = too_much_memory(plan, r, &items[r], err);
         else if (plan->devices)
             rc = check_stored_memory(plan, r, &items[r], n_pieces[r], err);
+    if (!rc)
+        rc = tier_check_hosts(plan, items, err);
     mem_free(items);
     mem_free(n_pieces);
     return rc;

@@ -225,6 +225,8 @@ struct oracle {
      * there are row blocks. Each rank without a row block gets an empty block,
      * which costs as much as a full block. */
     bool prices_empty_blocks;
+    /* true: the oracle prices tables in host memory (enum tier) */
+    bool prices_tiers;
     /* true: the cost model ignores hot rows. All row blocks of a table with the
      * same number of rows then cost the same. */
     bool prices_even_rows;

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/ranked.h"
 #include "core/cluster.h"
-#include "core/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,13 +32,18 @@ const struct place_field device_cost_fields[N_COST_FIELDS] = {
 
 json_t *shard_to_json(const struct shard *shard)
 {
-    return json_pack(
+    json_t *value = json_pack(
         "{s:I, s:s, s:o, s:o, s:I, s:I, s:I}", "table",
         (json_int_t)shard->table, "kind", shard_kind_name(shard->kind),
         "row_begin", json_whole(shard->row_begin), "row_end",
         json_whole(shard->row_end), "col_begin", (json_int_t)shard->col_begin,
         "col_end", (json_int_t)shard->col_end, "device",
         (json_int_t)shard->device);
+
+    if (shard->tier != TIER_HBM)
+        json_object_set_new(value, "tier",
+                            json_string(tier_names[shard->tier]));
+    return value;
 }
 
 int shard_compare(const void *left, const void *right)
@@ -273,20 +277,6 @@ enum row_cut plan_row_cut(const struct plan *plan)
     return ROW_CUT_RANKS;
 }
 
-void plan_count_memory(struct plan *plan)
-{
-    const struct cluster *cluster = &plan->problem.cluster;
-    struct memory_items samples = sample_memory(&plan->problem);
-
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        plan->devices[r].memory = reserved_memory(cluster, r);
-        memory_add(&plan->devices[r].memory, samples);
-    }
-    for (size_t i = 0; i < plan->n_shards; i++)
-        memory_add(&plan->devices[plan->shards[i].device].memory,
-                   shard_memory(&plan->problem, &plan->shards[i]));
-}
-
 double plan_used_frac(const struct plan *plan, uint32_t device)
 {
     const uint64_t have = plan->problem.cluster.memory_bytes[device];
@@ -318,6 +308,15 @@ static uint64_t mix_u64(uint64_t x, uint64_t hash)
 static uint64_t mix_text(const char *s, uint64_t hash)
 {
     return s ? hash_bytes(s, strlen(s), hash) : mix_u64(0, hash);
+}
+
+/* Mixes the inputs of tiers: allowed tiers and measured reach. */
+static uint64_t mix_tiers(const struct table *table, uint64_t hash)
+{
+    hash = mix_u64(table->tiers, hash);
+    for (unsigned k = 0; k < table->n_reach; k++)
+        hash = mix_double(table->misses[k], mix_double(table->reach[k], hash));
+    return hash;
 }
 
 static uint64_t mix_table(const struct table *table, uint64_t hash)
@@ -382,7 +381,10 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     uint64_t hash = mix_u64(problem->n_tables, 0), of_tables = 0;
 
     for (size_t i = 0; i < problem->n_tables; i++)
-        of_tables += mix_table(&problem->tables[i], 0);
+        of_tables += mix_table(&problem->tables[i],
+                               problem->cluster.host_bytes
+                                   ? mix_tiers(&problem->tables[i], 0)
+                                   : 0);
     hash = mix_u64(of_tables, hash);
     hash = mix_u64(problem->cluster.n_devices, hash);
     hash = mix_u64(problem->cluster.devices_per_host, hash);
@@ -396,6 +398,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
          problem->cluster.busy_ms && r < problem->cluster.n_devices; r++)
         for (unsigned p = 0; p < N_BUSY_PHASES; p++)
             hash = mix_double(problem->cluster.busy_ms[r][p], hash);
+    if (problem->cluster.host_bytes)
+        hash = mix_u64(problem->cluster.host_bytes, hash);
     if (problem->cluster.n_other_kinds)
         hash = mix_u64((uint64_t)problem->cluster.n_other_kinds << 32, hash);
     if (problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0) {

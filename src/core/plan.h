@@ -13,6 +13,18 @@
  * All times of a plan are GPU work: the time of a step if no GPU has to wait
  * for its host. core/host.h adds the time of the host. */
 
+/* Cache of rows that cached pieces of a device share (core/cache_pools.h). */
+struct device_cache {
+    const char *pool; /* what the pieces have in common (pool_print) */
+    uint64_t n_slots;
+    uint32_t slot_width; /* width of the widest piece, in columns */
+    double load_factor;  /* wanted slots / rows of the pieces */
+    /* Predictions; NAN if the plan is not priced. */
+    double rows_per_batch; /* different rows that a batch uses */
+    double fills;          /* rows per batch that are not in the cache */
+    double miss;           /* fills / rows_per_batch, or 0 */
+};
+
 struct device_cost {
     double compute_ms;  /* time of forward lookup + backward + optimizer */
     double bwd_comm_ms; /* time of the backward all-to-all and the all-reduce */
@@ -30,7 +42,9 @@ struct device_cost {
      * hold none, at most the plan's GPU work without its dense part. NAN if the
      * cost model predicts no parts. Plan files do not store it. */
     double alone_ms;
-    struct memory_items memory; /* memory in use, including the reserve */
+    struct memory_items memory;  /* memory in use, including the reserve */
+    struct device_cache *caches; /* [n_caches], sorted by pool_compare */
+    size_t n_caches;
 };
 
 /* Loss of a plan if the wire is slower than assumed (search/wire_choice.h). The
@@ -59,6 +73,9 @@ struct plan {
     struct problem problem;
     struct shard *shards; /* [n_shards], sorted by (table, col, row, device) */
     size_t n_shards;
+    /* [n_tables]: slots of a cached table's cache / its rows, in (0, 1] and the
+     * same on all devices; 0 for other tables. NULL: no table is cached. */
+    double *load_factors;
     /* [R]: cost of each device; NULL if the plan has no costs */
     struct device_cost *devices;
     /* [n_shards]: predicted compute time of each shard in ms, if it were alone
@@ -130,10 +147,6 @@ extern const struct place_field step_part_fields[N_STEP_PARTS];
 extern const struct place_field device_cost_fields[N_COST_FIELDS];
 /* Returns a shard as a JSON object, as in plan files. The caller decrefs it. */
 json_t *shard_to_json(const struct shard *shard);
-
-/* Computes devices[r].memory of each device r: the bytes that the device
- * uses. */
-void plan_count_memory(struct plan *plan);
 
 /* plan_used_frac returns the share of a device's memory that is used.
  * plan_fullest returns the device with the largest used share. */

@@ -8,6 +8,7 @@
 #include "core/plan_judge.h"
 #include "core/sharding_groups.h"
 #include "core/target_rules.h"
+#include "core/tier_check.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -164,6 +165,8 @@ static int check_problem(const struct problem *problem, struct err *err)
             return -1;
     if (problem_n_groups(problem) > 1 && sharding_groups_judge(problem, err))
         return -1;
+    if (tier_check_problem(problem, err))
+        return -1;
     return check_unique_names(problem, err);
 }
 
@@ -227,7 +230,7 @@ static int check_tables(const struct plan *plan,
         if (!judged.n)
             return err_input(err, "table '%.80s' has no shards",
                              judged.table->name);
-        if (judge_pieces(&judged, err))
+        if (judge_pieces(&judged, err) || tier_check_pieces(&judged, err))
             return -1;
         pieces += judged.n;
         n_left -= judged.n;
@@ -370,7 +373,7 @@ int plan_check(const struct plan *plan, struct err *err)
         pieces[i] = &plan->shards[i];
     qsort(pieces, plan->n_shards, sizeof(struct shard *), compare_pieces);
     rc = check_tables(plan, pieces, err) || check_groups(plan, pieces, err) ||
-         check_target(plan, pieces, err) || memory_check(plan, err) ||
+         check_target(plan, pieces, err) || memory_check(plan, pieces, err) ||
          check_costs(plan, err);
     mem_free(pieces);
     return rc ? -1 : 0;

@@ -20,6 +20,10 @@
  *   - the width of a piece that cuts columns is a multiple of 4;
  *   - pinned tables are on their device, and all tables of a group are on one
  *     device;
+ *   - a table has one tier, which the table, its kind, its target and the
+ *     cluster allow; exactly cached tables have load factors, and the caches
+ *     stored in plan->devices follow from them (core/tier_check.h);
+ *   - the pieces of each host fit the cluster's host memory for tables;
  *   - the plan obeys the rules of its target (core/target_rules.h);
  *   - on each device, shards and reserve fit in its memory, and the memory
  *     stored in plan->devices is the memory that the shards take;

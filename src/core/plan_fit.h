@@ -5,7 +5,7 @@
 #include "core/plan.h"
 
 /* Whether a plan fits the memory of its GPUs, and by how much. The memory of
- * the plan must be counted (plan_count_memory). */
+ * the plan must be counted (core/plan_memory.h). */
 
 /* Lack of memory of a plan. */
 struct memory_lack {

@@ -2,6 +2,7 @@
 #include "core/plan_price.h"
 
 #include "core/cluster.h"
+#include "core/plan_memory.h"
 #include "core/sharding_groups.h"
 
 /* Largest share by which two totals differ that count as equal. It covers the
@@ -63,6 +64,12 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
             return err_input(
                 err, "cost model '%s' cannot price %s shards (table '%s')",
                 oracle->cost.name, shard_kind_name(kind), name);
+        if (plan->shards[i].tier != TIER_HBM && !oracle->prices_tiers)
+            return err_input(
+                err,
+                "cost model '%s' cannot price tables in host memory "
+                "(table '%s', tier '%s')",
+                oracle->cost.name, name, tier_names[plan->shards[i].tier]);
         if (oracle->row_cut == ROW_CUT_RANKS && shard_cuts_rows(kind) &&
             !is_cut_by_ranks(plan, i))
             return err_input(
@@ -150,6 +157,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     oracle->ops->compute(oracle, what_if.vectors, plan->n_shards,
                          plan->shard_ms);
     plan_count_memory(plan);
+    plan_fill_caches(plan, arena);
     add_up(plan, &what_if);
     split_step(plan, &what_if);
     /* A neural net may predict a negative time for a small shard. */

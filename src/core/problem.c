@@ -246,8 +246,11 @@ double shard_output_bytes(const struct problem *problem,
 }
 
 const char *const memory_model_names[] = {"full", "weights", "batch", NULL};
-const char *const memory_item_names[] = {
-    "weights", "optimizer", "input", "outputs", "dense", "nccl", "reserve"};
+const char *const memory_item_names[] = {"weights",     "optimizer", "cache",
+                                         "cache_state", "input",     "outputs",
+                                         "dense",       "nccl",      "reserve"};
+const bool memory_item_is_optional[N_MEMORY_ITEMS] = {
+    false, false, true, true, false, false, true, false, false};
 const char *const dense_optimizer_names[] = {"table", "sgd", "adagrad", "adam",
                                              NULL};
 
@@ -311,6 +314,11 @@ static const struct {
     [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {1, 1},
 };
 
+double optimizer_row_bytes(enum optimizer optimizer)
+{
+    return 4 * states[optimizer].rows;
+}
+
 struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer,
                                  enum table_layout layout,
@@ -360,6 +368,7 @@ void memory_add(struct memory_items *items, struct memory_items more)
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
         items->item[i] = saturating_add(items->item[i], more.item[i]);
     items->total = saturating_add(items->total, more.total);
+    items->host = saturating_add(items->host, more.host);
 }
 
 unsigned memory_largest(const struct memory_items *items)

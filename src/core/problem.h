@@ -237,16 +237,22 @@ struct shard {
     uint64_t row_begin, row_end;
     uint32_t col_begin, col_end;
     uint32_t device;
+    /* memory that holds the piece: the same for all pieces of a table, and
+     * TIER_HBM for replicas */
+    enum tier tier;
 };
 
 /* Memory in bytes, split into items. */
-#define N_MEMORY_ITEMS 7
+#define N_MEMORY_ITEMS 9
 extern const char *const memory_item_names[]; /* "weights" ... */
 struct memory_items {
     union {
         struct {
             uint64_t weights;
             uint64_t optimizer;
+            uint64_t cache; /* slots of caches of rows */
+            /* map from rows to slots, and the state of the slots */
+            uint64_t cache_state;
             uint64_t input; /* ids and lengths of the batches in flight */
             /* outputs of a batch and their gradients, and the gradients of
              * replicas */
@@ -258,7 +264,11 @@ struct memory_items {
         uint64_t item[N_MEMORY_ITEMS];
     };
     uint64_t total;
+    uint64_t host; /* bytes in host memory, which are not part of `total` */
 };
+/* True for items that only some plans have. Messages leave them out if they are
+ * 0. */
+extern const bool memory_item_is_optional[N_MEMORY_ITEMS];
 
 /* Returns a + b, or UINT64_MAX if the sum overflows. */
 static inline uint64_t saturating_add(uint64_t a, uint64_t b)
@@ -339,6 +349,8 @@ enum optimizer problem_dense_optimizer(const struct problem *problem);
 /* Returns the memory that the dense part takes on each device; all 0 if it is
  * unknown or the memory model does not count it. */
 struct dense_memory problem_dense_memory(const struct problem *problem);
+/* Returns the bytes of the values that an optimizer keeps once per row. */
+double optimizer_row_bytes(enum optimizer optimizer);
 /* Returns the memory of a range of cells of a table that persists from batch to
  * batch: the weights, and the state of `optimizer`. Only this function and the
  * independent count in plan_check know the layouts of memory. */
@@ -350,7 +362,8 @@ struct memory_items cells_memory(const struct table *table,
 /* Returns the reserve of a device, with the buffers of NCCL as an item. */
 struct memory_items reserved_memory(const struct cluster *cluster,
                                     uint32_t device);
-/* Adds the memory `more` to *items. Sums saturate at UINT64_MAX. */
+/* Adds the memory `more` to *items, host memory included. Sums saturate at
+ * UINT64_MAX. */
 void memory_add(struct memory_items *items, struct memory_items more);
 /* Returns the index of the largest item of memory->item. */
 unsigned memory_largest(const struct memory_items *items);

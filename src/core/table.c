@@ -18,6 +18,7 @@ const char *const optimizer_names[] = {"sgd",
 const char *const table_output_names[] = {"pooled", "sequence", NULL};
 const char *const row_order_names[] = {"hashed", "frequency", "uniform", NULL};
 const char *const rows_over_names[] = {"any", "all", "host", NULL};
+const char *const tier_names[] = {"hbm", "cached", "host", NULL};
 const struct shard_traits shard_traits[N_SHARD_KINDS] = {
     {SHARD_TABLE, "table", "TW", "whole tables", "whole", .made_of = 0},
     {SHARD_COLUMN, "column", "CW", "column pieces", "by columns",
@@ -41,6 +42,7 @@ void table_init(struct table *table)
         .skew_assumed = true,
         .zipf_alpha = DEFAULT_ZIPF_ALPHA,
         .kinds = SHARD_ALL_KINDS,
+        .tiers = ALL_TIERS,
         .device = -1,
     };
 }
@@ -83,23 +85,40 @@ const char *shard_kind_name(enum shard_kind kind)
                                   : "none";
 }
 
-unsigned shard_kinds_from_list(const char *text, char separator)
+/* Returns the mask of a list of names; bit i stands for names[i]. Returns 0 if
+ * any name is unknown. */
+static unsigned mask_of_names(const char *text, char separator,
+                              const char *const *names, size_t n_names)
 {
-    unsigned kinds = 0;
+    unsigned mask = 0;
 
     for (;; text++) {
         size_t len = strcspn(text, (const char[]){separator, '\0'}), k = 0;
 
-        while (k < N_SHARD_KINDS && (strlen(shard_traits[k].name) != len ||
-                                     memcmp(shard_traits[k].name, text, len)))
+        while (k < n_names &&
+               (strlen(names[k]) != len || memcmp(names[k], text, len)))
             k++;
-        if (k == N_SHARD_KINDS)
+        if (k == n_names)
             return 0;
-        kinds |= shard_traits[k].kind;
+        mask |= 1u << k;
         text += len;
         if (!*text)
-            return kinds;
+            return mask;
     }
+}
+
+unsigned shard_kinds_from_list(const char *text, char separator)
+{
+    const char *names[N_SHARD_KINDS];
+
+    for (size_t k = 0; k < N_SHARD_KINDS; k++)
+        names[k] = shard_traits[k].name;
+    return mask_of_names(text, separator, names, N_SHARD_KINDS);
+}
+
+unsigned tiers_from_list(const char *text, char separator)
+{
+    return mask_of_names(text, separator, tier_names, N_TIERS);
 }
 
 enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,

@@ -59,6 +59,17 @@ enum rows_over {
 };
 #define N_ROWS_OVER 3
 
+/* Memory that holds a table. */
+enum tier {
+    TIER_HBM,    /* all rows in the memory of the device */
+    TIER_CACHED, /* all rows in host memory, and a cache of them on the device
+                  */
+    TIER_HOST /* all rows in host memory, which the device reads and writes */
+};
+#define N_TIERS 3
+/* Mask of all tiers; the bit of a tier is 1 << tier. */
+#define ALL_TIERS 7u
+
 /* Kinds of shards. Each kind is one bit, so a set of kinds is a mask. */
 enum shard_kind {
     SHARD_TABLE = 1,     /* the whole table, on one device */
@@ -172,6 +183,7 @@ struct table {
      * (core/canonical.h), and a plan stores it */
     uint64_t row_seed;
     unsigned kinds; /* mask of the allowed shard kinds */
+    unsigned tiers; /* mask of the allowed tiers (1 << enum tier) */
     enum rows_over rows_over;
     /* least width of a piece of the table, in columns; 0: no limit */
     uint32_t min_width;
@@ -208,13 +220,16 @@ unsigned table_wrong_reach(const struct table *table);
 unsigned precision_bytes(enum precision precision);
 /* Names of the enum values, indexed by the value. Each array ends with NULL. */
 extern const char *const precision_names[], *const optimizer_names[];
-extern const char *const table_output_names[], *const row_order_names[],
-                                                   *const rows_over_names[];
+extern const char *const table_output_names[],
+    *const row_order_names[], *const rows_over_names[], *const tier_names[];
 
 const char *shard_kind_name(enum shard_kind kind);
 /* Returns the mask of a list of kind names such as "table,column", or 0 if any
  * name is unknown. If the separator is '\0', the whole text is one name. */
 unsigned shard_kinds_from_list(const char *text, char separator);
+/* Returns the mask of a list of tier names, by the rules of
+ * shard_kinds_from_list. */
+unsigned tiers_from_list(const char *text, char separator);
 
 struct table_list {
     struct table *tables; /* [n_tables], in the order of the input */

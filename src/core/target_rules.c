@@ -28,19 +28,21 @@
 const struct target_traits target_traits[N_TARGETS] = {
     {TARGET_ANY, "any", "any framework",
      .kinds = {SHARD_ALL_KINDS, SHARD_ALL_KINDS}, .has_groups = true,
-     .precisions = ALL_BITS, .optimizers = ALL_BITS,
+     .has_tiers = true, .precisions = ALL_BITS, .optimizers = ALL_BITS,
      .replica_optimizers = ALL_BITS},
     {TARGET_TORCHREC, "torchrec", "TorchRec",
      .kinds = {SHARD_ALL_KINDS, EC_KINDS},
      .rows = {TARGET_ROWS_HOST, TARGET_ROWS_ALL},
      .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .sequences_alike = true, .has_groups = true, .precisions = ALL_BITS,
-     .optimizers = ALL_BITS, .replica_optimizers = ALL_BITS},
+     .sequences_alike = true, .has_groups = true, .has_tiers = true,
+     .precisions = ALL_BITS, .optimizers = ALL_BITS,
+     .replica_optimizers = ALL_BITS},
     {TARGET_TORCHREC_EC, "torchrec-ec", "TorchRec",
      .kinds = {EC_KINDS, EC_KINDS}, .rows = {TARGET_ROWS_ALL, TARGET_ROWS_ALL},
      .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .sequences_alike = true, .has_groups = true, .precisions = ALL_BITS,
-     .optimizers = ALL_BITS, .replica_optimizers = ALL_BITS},
+     .sequences_alike = true, .has_groups = true, .has_tiers = true,
+     .precisions = ALL_BITS, .optimizers = ALL_BITS,
+     .replica_optimizers = ALL_BITS},
     {TARGET_DLRM, "dlrm", "DLRM", .kinds = {SHARD_ALL_KINDS, 0},
      .rows = {TARGET_ROWS_HOST, TARGET_ROWS_HOST},
      .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
@@ -89,6 +91,28 @@ unsigned problem_kinds(const struct problem *problem, size_t idx)
         (target->sequences_bar_replicas && (kinds & SHARD_REPLICATE) &&
          find_long_sequence(problem)))
         kinds &= ~(unsigned)SHARD_REPLICATE;
+    return kinds;
+}
+
+unsigned problem_tiers(const struct problem *problem, size_t idx)
+{
+    const struct table *table = &problem->tables[idx];
+    unsigned tiers = table->tiers;
+
+    if (!problem->cluster.host_bytes || !problem_target(problem)->has_tiers)
+        tiers &= 1u << TIER_HBM;
+    if (table->precision != PRECISION_FP32 &&
+        table->precision != PRECISION_FP16)
+        tiers &= ~(1u << TIER_CACHED);
+    return tiers;
+}
+
+unsigned tier_kinds(const struct table *table, enum tier tier, unsigned kinds)
+{
+    if (tier != TIER_HBM)
+        kinds &= ~(unsigned)SHARD_REPLICATE;
+    if (tier == TIER_CACHED && table->row_order == ROW_ORDER_FREQUENCY)
+        kinds &= ~(unsigned)(SHARD_ROW | SHARD_GRID);
     return kinds;
 }
 

@@ -60,6 +60,7 @@ struct target_traits {
      * optimizer */
     bool is_plain;
     bool has_groups;     /* the framework has sharding groups */
+    bool has_tiers;      /* the framework has tables in host memory */
     unsigned precisions; /* mask of 1 << enum precision */
     unsigned optimizers; /* mask of 1 << enum optimizer, for all tables */
     unsigned replica_optimizers; /* mask for tables with replicas */
@@ -79,6 +80,14 @@ problem_target(const struct problem *problem)
  * table all allow. Takes O(1) time, or O(n_tables) if the target has
  * sequences_bar_replicas. */
 unsigned problem_kinds(const struct problem *problem, size_t table);
+
+/* Returns the mask (1 << enum tier) of the tiers that the cluster, the target
+ * and the table all allow. It has no bit of TIER_CACHED if no cache holds the
+ * table's precision. Takes O(1) time. */
+unsigned problem_tiers(const struct problem *problem, size_t table);
+/* Returns which of these kinds of the table the tier allows. Replicas are in
+ * TIER_HBM, and row blocks are cached only if hot rows are spread evenly. */
+unsigned tier_kinds(const struct table *table, enum tier tier, unsigned kinds);
 
 /* Returns how the target deals the rows of this table. */
 enum target_rows target_rows_of(const struct problem *problem,

@@ -20,7 +20,7 @@ struct edit {
 
 struct what_if {
     /* The plan to edit, not owned. Its shards must be sorted. For what_if_fits,
-     * its memory must be counted (plan_count_memory). */
+     * its memory must be counted (core/plan_memory.h). */
     const struct plan *plan;
     const struct oracle *oracle; /* not owned */
     struct arena arena;          /* owned; holds the arrays of this struct */

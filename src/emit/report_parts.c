@@ -135,8 +135,9 @@ static const struct byte_unit *choose_unit(const struct report *report,
 
 /* A table with one row per GPU. A column is not printed if all its figures are
  * 0. */
+#define MOST_COLUMNS (N_MEMORY_ITEMS + 2)
 struct report_grid {
-    const char *names[10];
+    const char *names[MOST_COLUMNS];
     size_t n;      /* number of columns */
     double *cells; /* [n_devices][n] figures; owned */
     /* [n_devices] order of the rows, sorted by descending key (keys are stored
@@ -144,7 +145,7 @@ struct report_grid {
     struct ranked *order;
     int n_decimals, least_width; /* format of the columns */
     /* true for columns that are printed; set while the grid is printed */
-    bool is_shown[10];
+    bool is_shown[MOST_COLUMNS];
     /* true to print the number of shards of each kind after the figures */
     bool has_kinds;
 };

@@ -29,6 +29,7 @@ static const struct place_field cluster_fields[] = {
     {"other_kinds", CLUSTER(n_other_kinds), false, 0, CLUSTER_MAX_OTHER_KINDS,
      NULL},
     {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
+    {"host_bytes", CLUSTER(host_bytes), false, 0, 0x1p64, NULL},
 };
 
 #endif

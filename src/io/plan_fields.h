@@ -143,6 +143,15 @@ static const struct place_field memory_fields[] = {
 /* Written only if the plan has a dense part. */
 static const struct place_field dense_memory_field[] = {
     {"dense", MEMORY(dense), false, 0, 0x1p64, NULL}};
+/* Written only if the cluster has host memory for tables. */
+static const struct place_field tier_memory_fields[] = {
+    {"cache", MEMORY(cache), false, 0, 0x1p64, NULL},
+    {"cache_state", MEMORY(cache_state), false, 0, 0x1p64, NULL},
+    {"host", MEMORY(host), false, 0, 0x1p64, NULL},
+};
+/* Member of a shard that is cached. */
+static const struct place_field load_factor_field[] = {
+    {"load_factor", MEMBER_REAL, 0, false, 0, 1, NULL}};
 /* Memory of a device in plans with a member "io". These plans count memory as
  * MEMORY_BATCH does, but they name the memory model "full". */
 static const struct place_field io_memory_fields[] = {

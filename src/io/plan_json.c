@@ -6,6 +6,7 @@
 #include "core/cluster.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
+#include "io/plan_tiers_json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -202,7 +203,8 @@ static int read_table(struct table *table, const struct json_place *place,
     table_init(table);
     if (PLACE_FIELDS(table, place, table_fields, err) ||
         read_skew(table, place, err) || read_row_seed(table, place, err) ||
-        optional_kinds(&table->kinds, place, err))
+        optional_kinds(&table->kinds, place, err) ||
+        plan_read_table_tiers(table, place, err))
         return -1;
     if (!place_has(place, "device"))
         return 0;
@@ -277,6 +279,7 @@ static int read_shards(struct plan *plan, const struct json_place *root,
         plan->shard_ms[i] = NAN;
         if (place_next(&place, list, root, err) ||
             read_shard(&plan->shards[i], &place, &plan->problem, err) ||
+            plan_read_tier(plan, &plan->shards[i], &place, err) ||
             PLACE_FIELDS(&plan->shard_ms[i], &place, alone_field, err))
             return -1;
         has_costs |= !isnan(plan->shard_ms[i]);
@@ -353,10 +356,13 @@ static int read_device(struct device_cost *device, enum memory_model *model,
     device->fwd_comm_ms = device->total_ms = NAN;
     if (PLACE_FIELDS(device, place, device_cost_fields, err) ||
         read_parts(device->parts_ms, place, "phases_ms", err) ||
+        plan_read_caches(device, place, err) ||
         place_object(&bytes, place, "memory_bytes", err))
         return -1;
     if (!place_has(&bytes, "io"))
         return PLACE_FIELDS(&device->memory, &bytes, memory_fields, err) ||
+                       PLACE_FIELDS(&device->memory, &bytes, tier_memory_fields,
+                                    err) ||
                        PLACE_FIELDS(&device->memory, &bytes, dense_memory_field,
                                     err)
                    ? -1

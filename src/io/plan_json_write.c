@@ -8,6 +8,7 @@
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 #include "io/plan_json.h"
+#include "io/plan_tiers_json.h"
 
 #include <string.h>
 
@@ -84,6 +85,8 @@ static json_t *from_cluster(const struct plan *plan)
         set(value, "gpu", json_string(cluster->gpu));
     if (cluster->nccl_bytes)
         set(value, "nccl_bytes", json_whole(cluster->nccl_bytes));
+    if (cluster->host_bytes)
+        set(value, "host_bytes", json_whole(cluster->host_bytes));
     if (cluster->intra_gbps > 0)
         set(value, "intra_gbps", json_real(cluster->intra_gbps));
     if (cluster->inter_gbps > 0)
@@ -332,7 +335,11 @@ static json_t *table_element(const void *ctx, size_t i)
 {
     const struct plan *plan = ctx;
 
-    return from_table(&plan->problem.tables[i]);
+    json_t *value = from_table(&plan->problem.tables[i]);
+
+    if (plan->problem.cluster.host_bytes)
+        plan_set_table_tiers(value, &plan->problem.tables[i]);
+    return value;
 }
 
 /* Returns shard i of the plan `ctx`. It has the type json_element_fn. */
@@ -341,6 +348,9 @@ static json_t *shard_element(const void *ctx, size_t i)
     const struct plan *plan = ctx;
     json_t *value = shard_to_json(&plan->shards[i]);
 
+    if (plan->shards[i].tier == TIER_CACHED)
+        PLACE_SET_FIELDS(value, &plan->load_factors[plan->shards[i].table],
+                         load_factor_field);
     if (plan->shard_ms)
         PLACE_SET_FIELDS(value, &plan->shard_ms[i], alone_field);
     return value;
@@ -356,7 +366,10 @@ static json_t *from_device(const struct plan *plan, size_t r)
     bytes = PLACE_ROW(&device->memory, memory_fields);
     if (plan->problem.job.dense)
         PLACE_SET_FIELDS(bytes, &device->memory, dense_memory_field);
+    if (plan->problem.cluster.host_bytes)
+        PLACE_SET_FIELDS(bytes, &device->memory, tier_memory_fields);
     set(value, "memory_bytes", bytes);
+    plan_set_caches(value, device);
     return value;
 }
 

@@ -62,6 +62,7 @@ const struct place_field table_columns[N_TABLE_COLUMNS] = {
      TABLE_MAX_FACTOR, NULL},
     {"backward_factor", TABLE(backward_factor), false, TABLE_MIN_FACTOR,
      TABLE_MAX_FACTOR, NULL},
+    {"tier", TABLE(tiers), false, 1, ALL_TIERS, NULL},
     BINS_0_TO_16,
     WINDOWS_0_TO_16(REACH),
     WINDOWS_0_TO_16(MISS),
@@ -163,6 +164,8 @@ static bool read_value(void *pos, const struct table_cells *cells,
         n = (uint64_t)read_choice(format->names, text, cells->arena);
     else if (column == COLUMN_SHARDING)
         n = shard_kinds_from_list(text, '|');
+    else if (column == COLUMN_TIER)
+        n = tiers_from_list(text, '|');
     else if (!read_whole(text, &n, cells->arena))
         return false;
     if (format->type == MEMBER_U32)
@@ -184,6 +187,8 @@ static const char *say_wanted(const struct table_cells *cells, size_t column)
     if (column == COLUMN_SHARDING)
         return "a list of table, column, row, grid and replicate, separated by "
                "'|'";
+    if (column == COLUMN_TIER)
+        return "a list of hbm, cached and host, separated by '|'";
     if (format->type == MEMBER_REAL)
         return arena_printf(cells->arena, "a number from %g to %.0f",
                             format->min, format->max);

@@ -155,6 +155,17 @@ static void add_kinds(struct buf *out, unsigned kinds)
         }
 }
 
+static void add_tiers(struct buf *out, unsigned tiers)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < N_TIERS; i++)
+        if (tiers & 1u << i) {
+            buf_printf(out, "%s%s", separator, tier_names[i]);
+            separator = "|";
+        }
+}
+
 static void add_cell(struct buf *out, const struct table *table, size_t column)
 {
     const struct place_field *format = &table_columns[column];
@@ -171,6 +182,8 @@ static void add_cell(struct buf *out, const struct table *table, size_t column)
         buf_printf(out, "%s", format->names[*(const uint32_t *)pos]);
     else if (column == COLUMN_SHARDING)
         add_kinds(out, *(const uint32_t *)pos);
+    else if (column == COLUMN_TIER)
+        add_tiers(out, *(const uint32_t *)pos);
     else
         buf_printf(out, "%" PRIu64,
                    format->type == MEMBER_U32 ? *(const uint32_t *)pos

@@ -36,7 +36,7 @@ static int read_member(struct tables_json_reader *reader, const char *key,
     cells->names[column] = key;
     cells->texts[column] = text;
     is_words = format->type == MEMBER_TEXT || format->names ||
-               column == COLUMN_SHARDING;
+               column == COLUMN_SHARDING || column == COLUMN_TIER;
     if (is_words ? json_is_string(value) : json_is_number(value))
         return 0;
     return err_input(

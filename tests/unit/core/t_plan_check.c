@@ -67,27 +67,40 @@ static void fixture_init(struct fixture *f)
     f->tables[FRIEND].device = 2;
     f->tables[FRIEND].group = f->tables[MATE].group = "pals";
     /* shard 0 */
-    add_shard(f, (struct shard){WHOLE, SHARD_TABLE, 0, 1000, 0, 64, 0});
+    add_shard(f,
+              (struct shard){WHOLE, SHARD_TABLE, 0, 1000, 0, 64, 0, TIER_HBM});
     /* shards 1 to 3, out of order */
-    add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 96, 128, 3});
-    add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 0, 64, 1});
-    add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 64, 96, 3});
+    add_shard(
+        f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 96, 128, 3, TIER_HBM});
+    add_shard(f,
+              (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 0, 64, 1, TIER_HBM});
+    add_shard(f,
+              (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 64, 96, 3, TIER_HBM});
     /* shards 4 to 6 */
-    add_shard(f, (struct shard){TALL, SHARD_ROW, 0, 1500, 0, 32, 0});
-    add_shard(f, (struct shard){TALL, SHARD_ROW, 1500, 3999, 0, 32, 1});
-    add_shard(f, (struct shard){TALL, SHARD_ROW, 3999, 4000, 0, 32, 1});
+    add_shard(f, (struct shard){TALL, SHARD_ROW, 0, 1500, 0, 32, 0, TIER_HBM});
+    add_shard(f,
+              (struct shard){TALL, SHARD_ROW, 1500, 3999, 0, 32, 1, TIER_HBM});
+    add_shard(f,
+              (struct shard){TALL, SHARD_ROW, 3999, 4000, 0, 32, 1, TIER_HBM});
     /* shards 7 to 11: a pinwheel, which guillotine cuts cannot produce */
-    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 0, 400, 0, 40, 0});
-    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 0, 600, 40, 64, 1});
-    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 600, 1000, 20, 64, 2});
-    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 400, 1000, 0, 20, 3});
-    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 400, 600, 20, 40, 0});
+    add_shard(f,
+              (struct shard){SQUARE, SHARD_GRID, 0, 400, 0, 40, 0, TIER_HBM});
+    add_shard(f,
+              (struct shard){SQUARE, SHARD_GRID, 0, 600, 40, 64, 1, TIER_HBM});
+    add_shard(
+        f, (struct shard){SQUARE, SHARD_GRID, 600, 1000, 20, 64, 2, TIER_HBM});
+    add_shard(
+        f, (struct shard){SQUARE, SHARD_GRID, 400, 1000, 0, 20, 3, TIER_HBM});
+    add_shard(
+        f, (struct shard){SQUARE, SHARD_GRID, 400, 600, 20, 40, 0, TIER_HBM});
     /* shards 12 to 15 */
     for (uint32_t r = 0; r < N_DEVICES; r++)
-        add_shard(f, (struct shard){SMALL, SHARD_REPLICATE, 0, 10, 0, 6, r});
+        add_shard(f, (struct shard){SMALL, SHARD_REPLICATE, 0, 10, 0, 6, r,
+                                    TIER_HBM});
     /* shards 16 and 17 */
-    add_shard(f, (struct shard){FRIEND, SHARD_TABLE, 0, 100, 0, 10, 2});
-    add_shard(f, (struct shard){MATE, SHARD_TABLE, 0, 200, 0, 12, 2});
+    add_shard(f,
+              (struct shard){FRIEND, SHARD_TABLE, 0, 100, 0, 10, 2, TIER_HBM});
+    add_shard(f, (struct shard){MATE, SHARD_TABLE, 0, 200, 0, 12, 2, TIER_HBM});
 }
 
 /* Bytes for the 256 samples of each GPU, with seven tables and 3 lookups and
@@ -735,7 +748,8 @@ static void test_random_tilings(void)
         size_t n = 2 + rng_below(&rng, 60), victim;
         struct err err = {0};
 
-        shards[0] = (struct shard){0, 0, 0, table.num_embeddings, 0, 4096, 0};
+        shards[0] =
+            (struct shard){.row_end = table.num_embeddings, .col_end = 4096};
         while (plan.n_shards < n) {
             struct shard *a = &shards[rng_below(&rng, plan.n_shards)];
             struct shard *b = &shards[plan.n_shards];
@@ -802,7 +816,7 @@ static void test_rows_over(void)
                 for (uint32_t b = 0; b < n; b++)
                     shards[b] = (struct shard){
                         0, SHARD_ROW, 8000 / n * b, 8000 / n * (b + 1),
-                        0, 4,         first + b};
+                        0, 4,         first + b,    TIER_HBM};
                 if (moved < n)
                     shards[moved].device = (first + moved + 1) % N;
                 table.rows_over = ROWS_OVER_ANY;
@@ -855,8 +869,9 @@ static void test_large(void)
         tables[t].num_embeddings = 1000;
         tables[t].dim = 40;
         for (uint32_t c = 0; c < CUTS; c++)
-            shards[t + c * N] = (struct shard){
-                t, SHARD_COLUMN, 0, 1000, 4 * c, 4 * c + 4, (t + c) % 8};
+            shards[t + c * N] =
+                (struct shard){t,     SHARD_COLUMN, 0,           1000,
+                               4 * c, 4 * c + 4,    (t + c) % 8, TIER_HBM};
     }
     start_ms = clock_ms();
     ok(!plan_check(&plan, &err), "10,000 tables in 100,000 shards");
@@ -871,7 +886,8 @@ static void test_large(void)
                                    i / CUTS + 1,
                                    i % CUTS * 4,
                                    i % CUTS * 4 + 4,
-                                   i % 8};
+                                   i % 8,
+                                   TIER_HBM};
     start_ms = clock_ms();
     ok(!plan_check(&plan, &err), "one table in 100,000 shards");
     printf("# %.1f ms\n", clock_ms() - start_ms);

@@ -76,7 +76,7 @@ static void add_cut(struct fixture *f, enum shard_kind kind, uint32_t dim,
             is_dealt ? from + even + (b < more) : min_u64(from + block, rows);
 
         add(f, (struct shard){t, kind, from, to, i / k * (dim / c),
-                              (i / k + 1) * (dim / c), devices[i]});
+                              (i / k + 1) * (dim / c), devices[i], TIER_HBM});
     }
 }
 
@@ -159,7 +159,7 @@ static void test_torchrec_widths(void)
     is_fine(&f, "uneven pieces on two ranks");
     begin(&f, TARGET_TORCHREC_EC);
     add_table(&f, "odd", 10, 10);
-    add(&f, (struct shard){0, SHARD_TABLE, 0, 10, 0, 10, 0});
+    add(&f, (struct shard){0, SHARD_TABLE, 0, 10, 0, 10, 0, TIER_HBM});
     is_bad(&f, "table 'odd' has 10 columns, but TorchRec's kernels take "
                "multiples of 4");
 }
@@ -171,8 +171,8 @@ static void test_sequences(void)
     begin(&f, TARGET_TORCHREC_EC);
     add_cut(&f, SHARD_COLUMN, 32, 2, 1, false, apart);
     add_table(&f, "b.other", 10, 32);
-    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 0, 8, 0});
-    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 8, 32, 1});
+    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 0, 8, 0, TIER_HBM});
+    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 8, 32, 1, TIER_HBM});
     f.tables[0].name = "a.cut";
     f.tables[0].output = f.tables[1].output = OUTPUT_SEQUENCE;
     is_bad(&f, "table 'b.other' has a piece of 8 columns and 'b.other' one of "
@@ -182,8 +182,8 @@ static void test_sequences(void)
     is_fine(&f, "pieces of one width");
     f.tables[1].dim = 64;
     f.shards[3].col_end = 32;
-    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 32, 48, 2});
-    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 48, 64, 3});
+    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 32, 48, 2, TIER_HBM});
+    add(&f, (struct shard){1, SHARD_COLUMN, 0, 10, 48, 64, 3, TIER_HBM});
     is_fine(&f, "two dims in two modules");
     f.tables[1].name = "a.other";
     is_bad(&f, "tables 'a.cut' and 'a.other' have 32 and 64 columns, but the "
@@ -195,7 +195,7 @@ static void add_replicas(struct fixture *f, uint32_t t)
     for (uint32_t r = 0; r < N_DEVICES; r++)
         add(f,
             (struct shard){t, SHARD_REPLICATE, 0, f->tables[t].num_embeddings,
-                           0, f->tables[t].dim, r});
+                           0, f->tables[t].dim, r, TIER_HBM});
 }
 
 static void test_dlrm(void)
@@ -265,7 +265,7 @@ static void test_hugectr_pieces(void)
     begin(&f, TARGET_HUGECTR);
     add_cut(&f, SHARD_GRID, 32, 2, 1, true, apart);
     f.shards[0].row_end = 2000;
-    add(&f, (struct shard){0, SHARD_GRID, 2000, 4002, 0, 16, 2});
+    add(&f, (struct shard){0, SHARD_GRID, 2000, 4002, 0, 16, 2, TIER_HBM});
     is_bad(&f, "table 'cut' has 2 column pieces on 3 GPUs, but HugeCTR gives "
                "each of them equally many GPUs");
 }
@@ -278,7 +278,7 @@ static void test_hugectr_tables(void)
     add_table(&f, "small", 10, 16);
     add_replicas(&f, 0);
     add_table(&f, "list", 10, 16);
-    add(&f, (struct shard){1, SHARD_TABLE, 0, 10, 0, 16, 3});
+    add(&f, (struct shard){1, SHARD_TABLE, 0, 10, 0, 16, 3, TIER_HBM});
     f.tables[1].output = OUTPUT_SEQUENCE;
     f.tables[1].pooling_factor = 1;
     is_fine(&f, "replicas beside a sequence of one lookup");

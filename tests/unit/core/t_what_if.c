@@ -156,16 +156,16 @@ static void check_runs(void)
     static const struct oracle_ops ops = {
         .embed = counting_embed, .compute = fake_compute, .comm = fake_comm};
     struct shard shards[] = {
-        {0, SHARD_REPLICATE, 0, 10, 0, 8, 0},
-        {0, SHARD_REPLICATE, 0, 10, 0, 8, 1},
-        {0, SHARD_REPLICATE, 0, 10, 0, 8, 2},
-        {1, SHARD_ROW, 0, 5, 0, 8, 0},
-        {1, SHARD_ROW, 5, 9, 0, 8, 1},
-        {1, SHARD_ROW, 9, 10, 0, 8, 2},
-        {2, SHARD_TABLE, 0, 10, 0, 8, 1},
-        {3, SHARD_COLUMN, 0, 10, 0, 4, 0},
-        {3, SHARD_COLUMN, 0, 10, 4, 8, 0},
-        {4, SHARD_TABLE, 0, 10, 0, 8, 2},
+        {0, SHARD_REPLICATE, 0, 10, 0, 8, 0, TIER_HBM},
+        {0, SHARD_REPLICATE, 0, 10, 0, 8, 1, TIER_HBM},
+        {0, SHARD_REPLICATE, 0, 10, 0, 8, 2, TIER_HBM},
+        {1, SHARD_ROW, 0, 5, 0, 8, 0, TIER_HBM},
+        {1, SHARD_ROW, 5, 9, 0, 8, 1, TIER_HBM},
+        {1, SHARD_ROW, 9, 10, 0, 8, 2, TIER_HBM},
+        {2, SHARD_TABLE, 0, 10, 0, 8, 1, TIER_HBM},
+        {3, SHARD_COLUMN, 0, 10, 0, 4, 0, TIER_HBM},
+        {3, SHARD_COLUMN, 0, 10, 4, 8, 0, TIER_HBM},
+        {4, SHARD_TABLE, 0, 10, 0, 8, 2, TIER_HBM},
     };
     const size_t n = sizeof shards / sizeof *shards;
     struct fixture fixture;

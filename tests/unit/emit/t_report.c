@@ -2,6 +2,7 @@
 #include "tests/unit/emit/fixture.h"
 
 #include "base/text.h"
+#include "core/plan_memory.h"
 #include "emit/report.h"
 
 #define MAX_COLUMNS 80

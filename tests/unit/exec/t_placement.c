@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/placement.h"
 
+#include "core/plan_memory.h"
 #include "device/interference_probe.h"
 #include "exec/batches.h"
 #include "exec/placement_load.h"

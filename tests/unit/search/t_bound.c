@@ -161,7 +161,7 @@ static void planted_problem(struct problem *problem, size_t n,
  * largest piece leaves only columns, memory no longer has a price. */
 static void check_free_bytes(void)
 {
-    struct shard blocks = {0, SHARD_ROW, 0, 500, 0, 32, 0};
+    struct shard blocks = {0, SHARD_ROW, 0, 500, 0, 32, 0, TIER_HBM};
     struct problem problem;
     struct arena arena = {0};
     struct proven bound;
@@ -200,8 +200,8 @@ static void check_unit(void)
  * each. */
 static void check_memory(void)
 {
-    struct shard whole = {0, SHARD_TABLE, 0, 1000, 0, 32, 0};
-    struct shard block = {0, SHARD_ROW, 0, 500, 0, 32, 0};
+    struct shard whole = {0, SHARD_TABLE, 0, 1000, 0, 32, 0, TIER_HBM};
+    struct shard block = {0, SHARD_ROW, 0, 500, 0, 32, 0, TIER_HBM};
     uint64_t least, most, *memory;
     struct problem problem;
     struct arena arena = {0};

@@ -190,8 +190,9 @@ static void test_replica(uint32_t n_devices)
 {
     struct arena arena = {0};
     struct problem before, after;
-    struct shard shards[2] = {{0, SHARD_REPLICATE, 0, 1000, 0, 16, 0},
-                              {0, SHARD_REPLICATE, 0, 1000, 0, 16, 1}};
+    struct shard shards[2] = {
+        {0, SHARD_REPLICATE, 0, 1000, 0, 16, 0, TIER_HBM},
+        {0, SHARD_REPLICATE, 0, 1000, 0, 16, 1, TIER_HBM}};
     struct snapshot out = {0};
     struct oracle oracle;
     struct current_plan current;

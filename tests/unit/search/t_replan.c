@@ -122,8 +122,9 @@ static void check_too_little(void)
  * instead of two. */
 static void check_why_so_much(void)
 {
-    const struct shard halves[] = {{0, SHARD_ROW, 0, 500, 0, 16, 0},
-                                   {0, SHARD_ROW, 500, 1000, 0, 16, 1}};
+    const struct shard halves[] = {
+        {0, SHARD_ROW, 0, 500, 0, 16, 0, TIER_HBM},
+        {0, SHARD_ROW, 500, 1000, 0, 16, 1, TIER_HBM}};
     const uint32_t each_on_its_own[] = {0, 1};
     struct random_oracle oracle;
     struct err err = {0};
@@ -195,8 +196,9 @@ static void check_no_plan(void)
  * evenly and finds no plan, but the current plan is valid. */
 static void check_only_stands(void)
 {
-    const struct shard shards[] = {{0, SHARD_ROW, 0, 100, 0, 16, 0},
-                                   {0, SHARD_ROW, 100, 1000, 0, 16, 1}};
+    const struct shard shards[] = {
+        {0, SHARD_ROW, 0, 100, 0, 16, 0, TIER_HBM},
+        {0, SHARD_ROW, 100, 1000, 0, 16, 1, TIER_HBM}};
     struct search_options options = options_of();
     struct random_oracle oracle;
     struct err err = {0};
@@ -230,15 +232,16 @@ static void check_grown(void)
     const uint64_t rows[] = {1000, 1000, 500};
     const uint32_t dims[] = {128, 64, 2048};
     const struct shard old[] = {
-        {0, SHARD_COLUMN, 0, 1000, 0, 60, 0},
-        {0, SHARD_COLUMN, 0, 1000, 60, 100, 2},
-        {0, SHARD_COLUMN, 0, 1000, 100, 128, 1},
-        {1, SHARD_GRID, 0, 300, 0, 40, 2},
-        {1, SHARD_GRID, 300, 1000, 0, 40, 0},
-        {1, SHARD_GRID, 0, 990, 40, 64, 1},
-        {1, SHARD_GRID, 990, 1000, 40, 64, 0},
-        {2, SHARD_COLUMN, 0, 500, 0, 4, 0}, /* finer than all widths of 2048 */
-        {2, SHARD_COLUMN, 0, 500, 4, 2048, 1},
+        {0, SHARD_COLUMN, 0, 1000, 0, 60, 0, TIER_HBM},
+        {0, SHARD_COLUMN, 0, 1000, 60, 100, 2, TIER_HBM},
+        {0, SHARD_COLUMN, 0, 1000, 100, 128, 1, TIER_HBM},
+        {1, SHARD_GRID, 0, 300, 0, 40, 2, TIER_HBM},
+        {1, SHARD_GRID, 300, 1000, 0, 40, 0, TIER_HBM},
+        {1, SHARD_GRID, 0, 990, 40, 64, 1, TIER_HBM},
+        {1, SHARD_GRID, 990, 1000, 40, 64, 0, TIER_HBM},
+        {2, SHARD_COLUMN, 0, 500, 0, 4, 0,
+         TIER_HBM}, /* finer than all widths of 2048 */
+        {2, SHARD_COLUMN, 0, 500, 4, 2048, 1, TIER_HBM},
     };
     struct problem problem;
     struct random_oracle oracle;
@@ -355,10 +358,10 @@ static void check_other_columns(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000};
     const uint32_t dims[] = {64, 64, 64};
-    const struct shard old[] = {{0, SHARD_COLUMN, 0, 1000, 0, 40, 0},
-                                {0, SHARD_COLUMN, 0, 1000, 40, 64, 2},
-                                {1, SHARD_TABLE, 0, 1000, 0, 64, 1},
-                                {2, SHARD_TABLE, 0, 1000, 0, 64, 2}};
+    const struct shard old[] = {{0, SHARD_COLUMN, 0, 1000, 0, 40, 0, TIER_HBM},
+                                {0, SHARD_COLUMN, 0, 1000, 40, 64, 2, TIER_HBM},
+                                {1, SHARD_TABLE, 0, 1000, 0, 64, 1, TIER_HBM},
+                                {2, SHARD_TABLE, 0, 1000, 0, 64, 2, TIER_HBM}};
     struct err err = {0};
     struct problem problem, now;
     struct oracle oracle;

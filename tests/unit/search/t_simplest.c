@@ -125,8 +125,8 @@ static void test_rows(void)
     struct err err;
 
     for (uint32_t r = 0; r < 4; r++)
-        blocks[r] =
-            (struct shard){0, SHARD_ROW, 250 * r, 250 * r + 250, 0, 16, r};
+        blocks[r] = (struct shard){0, SHARD_ROW, 250 * r, 250 * r + 250,
+                                   0, 16,        r,       TIER_HBM};
     fake_problem(&problem, rows, dims, 1, 4, UINT64_C(1) << 30, &arena);
     problem.kinds = SHARD_ROW;
     oracle = fake_oracle(&problem);
