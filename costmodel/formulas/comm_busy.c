@@ -45,9 +45,7 @@ static void compute(const struct oracle *base, const double *sums, size_t n,
     oracle->unbusy.compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++)
         compute_ms[i] =
-            max_of(compute_ms[i] +
-                       comm_busy_compute_ms(oracle, sums + i * base->width),
-                   0);
+            comm_busy_compute_ms(oracle, sums + i * base->width, compute_ms[i]);
 }
 
 /* Fills the busy lanes of devices that hold no shards. */
@@ -57,7 +55,7 @@ static void add_devices(struct comm_oracle *oracle, struct arena *arena)
     const uint32_t n = cluster->n_devices;
     double most_ms[N_BUSY_PHASES] = {0}, *lanes;
 
-    for (uint32_t r = 0; r < n; r++)
+    for (uint32_t r = 0; cluster->busy_ms && r < n; r++)
         for (unsigned p = 0; p < N_BUSY_PHASES; p++)
             most_ms[p] = max_of(most_ms[p], cluster->busy_ms[r][p]);
     oracle->step.gradient_more_ms =
@@ -66,19 +64,23 @@ static void add_devices(struct comm_oracle *oracle, struct arena *arena)
     oracle->base.busy_sums = lanes;
     lanes += oracle->busy_at;
     for (uint32_t r = 0; r < n; r++, lanes += oracle->base.width) {
-        const double *busy_ms = cluster->busy_ms[r];
+        static const double none[N_BUSY_PHASES];
+        const double *busy_ms = cluster->busy_ms ? cluster->busy_ms[r] : none;
 
         lanes[LANE_BUSY_INPUT] = most_ms[BUSY_INPUT];
         lanes[LANE_BUSY_CACHE] = busy_ms[BUSY_CACHE];
         lanes[LANE_BUSY_FORWARD] = busy_ms[BUSY_FORWARD];
         lanes[LANE_BUSY_OUTPUT] = most_ms[BUSY_OUTPUT];
         lanes[LANE_BUSY_BACKWARD] = busy_ms[BUSY_BACKWARD];
+        lanes[LANE_SLOWDOWN] = cluster_slowdown(cluster, r) - 1;
     }
 }
 
 void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena)
 {
     const struct problem *problem = oracle->base.problem;
+    const bool has_devices =
+        problem->cluster.busy_ms || problem->cluster.slowdown;
     double least = 1, most = 1;
 
     for (size_t t = 0; t < problem->n_tables; t++) {
@@ -88,7 +90,7 @@ void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena)
             fmin(least, fmin(table->forward_factor, table->backward_factor));
         most = fmax(most, fmax(table->forward_factor, table->backward_factor));
     }
-    if (!problem->cluster.busy_ms && least == 1 && most == 1)
+    if (!has_devices && least == 1 && most == 1)
         return;
     oracle->busy_at = oracle->base.width;
     oracle->base.width += N_BUSY_LANES;
@@ -96,6 +98,6 @@ void comm_oracle_add_busy(struct comm_oracle *oracle, struct arena *arena)
     oracle->ops.compute = compute;
     if (least < 1)
         oracle->base.floor_lane = -1; /* measured times may be below it */
-    if (problem->cluster.busy_ms)
+    if (has_devices)
         add_devices(oracle, arena);
 }

@@ -13,6 +13,8 @@
  *   takes (factor - 1) times its own forward or backward more than predicted.
  *   Its own time is the time that it takes alone, without the base of an
  *   operation.
+ * - the slowdown of a device (slowdown of the cluster), in the sums of empty
+ *   devices: a factor on its compute.
  */
 
 /* Adds these times to a complete oracle. It appends N_BUSY_LANES lanes to the

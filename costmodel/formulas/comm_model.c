@@ -205,13 +205,19 @@ static const double *busy_lanes(const struct comm_oracle *oracle,
     return oracle->busy_at ? sums + oracle->busy_at : none;
 }
 
+/* Returns the compute of a device that only the busy lanes hold. */
+static double busy_ms(const double busy[N_BUSY_LANES])
+{
+    return busy[LANE_BUSY_CACHE] + busy[LANE_BUSY_FORWARD] +
+           busy[LANE_BUSY_BACKWARD];
+}
+
 double comm_busy_compute_ms(const struct comm_oracle *oracle,
-                            const double *sums)
+                            const double *sums, double compute_ms)
 {
     const double *busy = busy_lanes(oracle, sums);
 
-    return busy[LANE_BUSY_CACHE] + busy[LANE_BUSY_FORWARD] +
-           busy[LANE_BUSY_BACKWARD];
+    return max_of(compute_ms + busy_ms(busy), 0) * (1 + busy[LANE_SLOWDOWN]);
 }
 
 /* Fills the phases in which a device does not wait for other devices: work on
@@ -224,21 +230,22 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     const struct comm_model *model = &oracle->comm;
     const double *lanes = sums + oracle->comm_at;
     const double *busy = busy_lanes(oracle, sums);
-    const double update = update_ms(lanes);
+    const double update = update_ms(lanes), slow = 1 + busy[LANE_SLOWDOWN];
     const bool fills_cache = oracle->step.pipeline == PIPELINE_PREFETCH;
 
     phases_ms[PHASE_PERMUTE] =
         id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
         id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]) +
         oracle->find_ms;
-    phases_ms[PHASE_CACHE] = fills_cache ? busy[LANE_BUSY_CACHE] : 0;
-    phases_ms[PHASE_FORWARD] = max_of(forward_ms + busy[LANE_BUSY_FORWARD], 0) +
-                               (fills_cache ? 0 : busy[LANE_BUSY_CACHE]);
+    phases_ms[PHASE_CACHE] = fills_cache ? slow * busy[LANE_BUSY_CACHE] : 0;
+    phases_ms[PHASE_FORWARD] =
+        slow * (max_of(forward_ms + busy[LANE_BUSY_FORWARD], 0) +
+                (fills_cache ? 0 : busy[LANE_BUSY_CACHE]));
     phases_ms[PHASE_BACKWARD] =
-        max_of(max_of(max_of(compute_ms - update, 0) - forward_ms, 0) +
-                   busy[LANE_BUSY_BACKWARD],
-               0);
-    phases_ms[PHASE_UPDATE] = update;
+        slow * max_of(max_of(max_of(compute_ms - update, 0) - forward_ms, 0) +
+                          busy[LANE_BUSY_BACKWARD],
+                      0);
+    phases_ms[PHASE_UPDATE] = slow * update;
 }
 
 /* Adds the exchanges of other tables, which follow the plan's own. */
@@ -284,7 +291,9 @@ static void phases(const struct oracle *base, const double *sums,
     exchange_phases(oracle, sums, phases_ms[0]);
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
         const double *own = sums + r * (size_t)base->width;
-        const double own_ms = compute_ms[r] - comm_busy_compute_ms(oracle, own);
+        const double *busy = busy_lanes(oracle, own);
+        const double own_ms =
+            compute_ms[r] / (1 + busy[LANE_SLOWDOWN]) - busy_ms(busy);
 
         if (r)
             memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
@@ -373,8 +382,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         else
             forward = comm_forward_ms(oracle, own, compute_ms[i]);
         own_phases(oracle, own, compute_ms[i], forward, phases_ms);
-        compute_ms[i] =
-            max_of(compute_ms[i] + comm_busy_compute_ms(oracle, own), 0);
+        compute_ms[i] = comm_busy_compute_ms(oracle, own, compute_ms[i]);
         sent_phases(oracle, own, phases_ms);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }

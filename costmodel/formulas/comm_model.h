@@ -118,13 +118,14 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
  * vectors of a complete oracle, after comm_oracle_add_busy. Problems with
  * several groups have no busy_ms. With one group nothing changes. */
 void comm_oracle_add_sync(struct comm_oracle *oracle);
-/* Return parts of a device's compute: its forward, without the update of
- * replicas, and all work that only the busy lanes hold. compute_ms is the
- * compute without the busy lanes. */
+/* Returns the forward part of a device's compute, without the update of
+ * replicas. compute_ms is the compute without the busy lanes. */
 double comm_forward_ms(const struct comm_oracle *oracle, const double *sums,
                        double compute_ms);
+/* Returns the compute of a device with the busy lanes, from the compute without
+ * them. */
 double comm_busy_compute_ms(const struct comm_oracle *oracle,
-                            const double *sums);
+                            const double *sums, double compute_ms);
 /* Returns the time of a ring all-reduce of a gradient of `bytes` among all
  * devices of the job. */
 double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes);
@@ -132,7 +133,8 @@ double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes);
 /* Lanes in ms (costmodel/formulas/comm_busy.h): the time of a device for tables
  * that the plan does not place, and the time by which measured lookups exceed
  * the prediction. An exchange ends on all ranks together, so all devices have
- * the largest time of the exchange. */
+ * the largest time of the exchange. The last lane is no time: the slowdown of
+ * the device, less 1. It is a factor on all of the device's compute. */
 enum busy_lane {
     LANE_BUSY_INPUT,
     LANE_BUSY_CACHE,
@@ -141,6 +143,7 @@ enum busy_lane {
      * that of the gradients */
     LANE_BUSY_OUTPUT,
     LANE_BUSY_BACKWARD,
+    LANE_SLOWDOWN,
     N_BUSY_LANES
 };
 

@@ -242,6 +242,9 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     if (problem->cluster.busy_ms)
         return err_input(err, "cost model 'reference' cannot price a cluster "
                               "with busy_ms");
+    if (problem->cluster.slowdown)
+        return err_input(err, "cost model 'reference' cannot price a cluster "
+                              "with a slowdown");
     if (2 * (uint64_t)n_devices > NET_MAX_INPUTS)
         return err_input(err, "no reference net for %u GPUs", n_devices);
     if (open_compute(reference, dir, &hash, arena, err) ||

@@ -6,19 +6,18 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/recorded_factors.h"
 #include "cli/recorded_memory.h"
 #include "cli/training.h"
 #include "costmodel/formulas/comm_curves.h"
 #include "costmodel/learning/comm_fit.h"
 #include "costmodel/learning/comm_report.h"
 #include "costmodel/learning/dataset.h"
-#include "costmodel/learning/table_factors.h"
 #include "exec/exec_samples.h"
 #include "exec/job.h"
 #include "io/nccl_tests.h"
 #include "io/plan_json.h"
 #include "io/store_rows.h"
-#include "io/tables_io.h"
 #include "io/times.h"
 
 #include <string.h>
@@ -43,6 +42,8 @@ static const struct option_spec own_options[] = {
      "times of each phase by step and rank; more files follow the plan"},
     {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
      "file to write the plan's tables to, with measured factors"},
+    {"output-cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "file to write its cluster to, with slow GPUs and measured bandwidth"},
     {"warm-up", 0, OPTION_U64, "N", "3", 0, 1e6, NULL,
      "steps at the beginning that are left out"},
     {"memory", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
@@ -62,9 +63,9 @@ struct record_request {
     struct plan plan;
     struct times times;
     struct job_times job;
-    struct job_memory memory;     /* n is 0 without --memory */
-    struct table_factors factors; /* n is 0 without --output */
-    uint64_t hash;                /* hash of all --times files */
+    struct job_memory memory;        /* n is 0 without --memory */
+    struct recorded_factors factors; /* without --output there are none */
+    uint64_t hash;                   /* hash of all --times files */
     uint32_t n_samples, n_added, n_exchanges;
 };
 
@@ -408,9 +409,7 @@ static void report_job(const struct record_request *record)
                         FIGURES_LIST(columns, known, n), "causes",
                         FIGURES_LIST(cause_columns, causes, n_causes),
                         "verdict", verdict));
-    if (record->factors.n)
-        json_object_set_new(root, "factors",
-                            table_factors_to_json(&record->factors));
+    recorded_factors_to_json(&record->factors, root);
     if (record->memory.n)
         json_object_set_new(
             root, "memory",
@@ -427,39 +426,9 @@ static void report_job(const struct record_request *record)
     if (verdict)
         buf_printf(out, "%s\n", verdict);
     FIGURES_TABLE(cause_columns, causes, n_causes, out);
-    if (record->factors.n)
-        table_factors_print(&record->factors, out);
+    recorded_factors_print(&record->factors, out);
     if (record->memory.n)
         recorded_memory_print(&record->memory, cli->arena, out);
-}
-
-/* Writes the tables of the plan with factors that follow from the measured
- * times. A straggler's times are divided by its slowdown, which its tables do
- * not cause. */
-static int save_tables(struct record_request *record, struct err *err)
-{
-    struct cli *cli = record->training.cli;
-    const struct job_times *job = &record->job;
-    struct rank_lookups *measured =
-        ARENA_NEW(cli->arena, struct rank_lookups, job->n_ranks);
-    const struct problem *problem = &record->plan.problem;
-
-    if (!cli_given(cli, "output"))
-        return 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        const struct job_phase *own = &job->phases[2 * (size_t)r];
-
-        measured[r] =
-            (struct rank_lookups){own[0].time.median_ms / own[0].straggles,
-                                  own[1].time.median_ms / own[1].straggles};
-    }
-    if (table_factors_find(&record->factors, &record->plan, measured,
-                           cli->arena, err))
-        return err_prefix(err, "%s", cli->args[0]);
-    return tables_save(
-        &(struct table_list){problem->tables, problem->n_tables, cli->args[0]},
-        "# factors: measured by 'neuroshard record'\n",
-        cli_string(cli, "output"), err);
 }
 
 /* Returns item n of a text such as "fbgemm:NVIDIA H200, sm_90, fp32", from 0;
@@ -495,7 +464,8 @@ static int find_device_of_job(struct record_request *record, struct err *err)
 
 static int record_job(struct record_request *record, struct err *err)
 {
-    const bool is_stored = cli_given(record->training.cli, "db");
+    const struct cli *cli = record->training.cli;
+    const bool is_stored = cli_given(cli, "db");
 
     if (read_times(record, err) ||
         (is_stored && find_device_of_job(record, err)) ||
@@ -504,7 +474,8 @@ static int record_job(struct record_request *record, struct err *err)
     if (is_stored && (open_store(record, err) || put_samples(record, err) ||
                       put_outputs(record, err)))
         return -1;
-    if (save_tables(record, err))
+    if (recorded_factors_save(&record->factors, &record->plan, &record->job,
+                              !record->times.has_starts, cli, err))
         return -1;
     report_job(record);
     return 0;
@@ -549,6 +520,7 @@ static int check_options(const struct cli *cli, struct err *err)
         {"warm-up", "times", is_job},
         {"insist", "times", is_job},
         {"output", "times", is_job},
+        {"output-cluster", "output", cli_given(cli, "output")},
         {"db", "times", is_stored},
         {"device", "times", is_stored},
     };

@@ -8,6 +8,11 @@
 const char *const busy_phase_names[] = {
     "input", "cache", "forward", "output", "gradient", "backward", NULL};
 
+double cluster_slowdown(const struct cluster *cluster, uint32_t device)
+{
+    return cluster->slowdown ? cluster->slowdown[device] : 1;
+}
+
 double cluster_busy_ms(const struct cluster *cluster, uint32_t device)
 {
     double ms = 0;
@@ -104,11 +109,15 @@ void cluster_grow(struct cluster *cluster, uint32_t n, uint32_t like,
     cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n);
     if (given.busy_ms)
         cluster->busy_ms = arena_alloc(arena, n, sizeof(*cluster->busy_ms));
+    if (given.slowdown)
+        cluster->slowdown = ARENA_NEW(arena, double, n);
     for (uint32_t r = 0; r < n; r++) {
         const uint32_t source = r < given.n_devices ? r : like;
 
         cluster->memory_bytes[r] = given.memory_bytes[source];
         cluster->reserve_bytes[r] = given.reserve_bytes[source];
+        if (given.slowdown)
+            cluster->slowdown[r] = given.slowdown[source];
         if (given.busy_ms)
             memcpy(cluster->busy_ms[r], given.busy_ms[source],
                    sizeof(*cluster->busy_ms));
@@ -192,5 +201,5 @@ bool cluster_is_even(const struct cluster *cluster)
         if (cluster->memory_bytes[r] != cluster->memory_bytes[0] ||
             cluster->reserve_bytes[r] != cluster->reserve_bytes[0])
             return false;
-    return !cluster->busy_ms;
+    return !cluster->busy_ms && !cluster->slowdown;
 }

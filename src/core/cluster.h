@@ -28,6 +28,7 @@ enum busy_phase {
 };
 extern const char *const busy_phase_names[]; /* NULL-terminated */
 #define CLUSTER_MAX_BUSY_MS 1e9
+#define CLUSTER_MAX_SLOWDOWN 1000
 #define CLUSTER_MAX_OTHER_KINDS 64
 
 struct cluster {
@@ -43,6 +44,9 @@ struct cluster {
     /* [R][N_BUSY_PHASES]: time of a step that each device spends on tables that
      * the plan does not place, by phase, >= 0; NULL: none */
     double (*busy_ms)[N_BUSY_PHASES];
+    /* [R]: factor on the time of lookups and updates on each device, >= 1, as
+     * measured on a slow machine; NULL: 1 */
+    double *slowdown;
     /* kinds of sharding of these tables, for the time of the host
      * (core/host.h) */
     uint32_t n_other_kinds;
@@ -85,6 +89,9 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
 
 /* Returns the time that a device spends on other tables, in all phases. */
 double cluster_busy_ms(const struct cluster *cluster, uint32_t device);
+
+/* Returns the factor on the time of lookups and updates of a device. */
+double cluster_slowdown(const struct cluster *cluster, uint32_t device);
 
 /* Returns the number of devices in a group. A group is a host, or an NVLink
  * domain if it joins several hosts. A group is a range of consecutive devices,
@@ -137,8 +144,8 @@ uint64_t cluster_nccl_bytes(const struct cluster *cluster);
  * NCCL's buffers, so it is at least nccl_bytes. Returns n_devices, or the first
  * device that has less memory than the reserve asks for. */
 uint32_t cluster_add_reserve(struct cluster *cluster);
-/* Returns true if all devices have the same memory and the same reserve, and
- * are busy with no other tables. */
+/* Returns true if all devices have the same memory and the same reserve, are
+ * busy with no other tables, and none is slow. */
 bool cluster_is_even(const struct cluster *cluster);
 
 #endif

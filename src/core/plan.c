@@ -400,6 +400,9 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
             hash = mix_double(problem->cluster.busy_ms[r][p], hash);
     if (problem->cluster.host_bytes)
         hash = mix_u64(problem->cluster.host_bytes, hash);
+    for (uint32_t r = 0;
+         problem->cluster.slowdown && r < problem->cluster.n_devices; r++)
+        hash = mix_double(-problem->cluster.slowdown[r], hash);
     if (problem->cluster.n_other_kinds)
         hash = mix_u64((uint64_t)problem->cluster.n_other_kinds << 32, hash);
     if (problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0) {

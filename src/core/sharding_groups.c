@@ -43,6 +43,9 @@ static int check_shape(const struct problem *whole, uint32_t count,
     if (cluster->busy_ms)
         return err_usage(err, "groups cannot be planned beside tables that "
                               "another planner places");
+    if (cluster->slowdown)
+        return err_usage(err, "groups cannot be planned with a slowdown of a "
+                              "GPU, as all groups have the same plan");
     if (sharding_groups_fit(cluster, count, layout))
         return 0;
     return err_usage(

@@ -341,6 +341,7 @@ static void print_memory(const struct report *report, struct buf *out)
         buf_printf(out, "; training unchanged");
     buf_printf(out, "\n");
     report_other_tables(plan, "", out);
+    report_slow_gpus(plan, "", out);
 }
 
 /* --- the GPUs --- */

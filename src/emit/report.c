@@ -188,6 +188,7 @@ static void print_head(const struct report *report, struct buf *out)
     print_rivals(report, out);
     report_bound(plan, 3, out);
     report_other_tables(plan, "busy    ", out);
+    report_slow_gpus(plan, "slow    ", out);
     print_memory(report, out);
     report_bottleneck(report, out);
     buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,

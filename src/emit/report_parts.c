@@ -80,6 +80,26 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
                100 * (plan->total_ms / plan->bound_ms - 1));
 }
 
+void report_slow_gpus(const struct plan *plan, const char *label,
+                      struct buf *out)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+    uint32_t slowest = 0, n_slow = 0;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        n_slow += cluster_slowdown(cluster, r) > 1;
+        if (cluster_slowdown(cluster, r) > cluster_slowdown(cluster, slowest))
+            slowest = r;
+    }
+    if (!n_slow)
+        return;
+    buf_printf(out, "%sGPU %u is %.2fx slow on its tables", label, slowest,
+               cluster_slowdown(cluster, slowest));
+    if (n_slow > 1)
+        buf_printf(out, ", the slowest of %u slow ones", n_slow);
+    buf_printf(out, "\n");
+}
+
 void report_other_tables(const struct plan *plan, const char *label,
                          struct buf *out)
 {

@@ -30,6 +30,10 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out);
  * sharding. Prints nothing if there are none. */
 void report_other_tables(const struct plan *plan, const char *label,
                          struct buf *out);
+/* Prints a line that begins with the label and names the GPU that is measured
+ * to be slowest. Prints nothing if none is slow. */
+void report_slow_gpus(const struct plan *plan, const char *label,
+                      struct buf *out);
 /* Prints a table with the phases, busy time and waiting of each device, and
  * with the exposed time of each phase. If there are many devices, similar
  * devices share a row. */

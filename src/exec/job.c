@@ -17,7 +17,8 @@
  */
 #define STRAGGLES 1.15
 #define ABOUT_SAME 1.1
-#define MIN_RANKS 3 /* fewest ranks of which one can be a straggler */
+#define PER_ROUND 1000 /* slowdowns are rounded to multiples of its inverse */
+#define MIN_RANKS 3    /* fewest ranks of which one can be a straggler */
 /* Largest number of cells in the table of times per known time. The table has a
  * cell for each step, rank and part, so the limit allows only few missing
  * times. */
@@ -157,7 +158,8 @@ static void add_phase(struct job_times *job, const struct plan *plan,
                             ? plan->devices[is_all ? 0 : r].parts_ms[part]
                             : NAN,
         .differs_frac = NAN,
-        .straggles = 1};
+        .straggles = 1,
+        .relative = NAN};
     if (phase->predicted_ms > 0)
         phase->differs_frac = phase->time.median_ms / phase->predicted_ms - 1;
 }
@@ -203,10 +205,11 @@ static void find_stragglers(struct job_times *job, struct arena *arena)
         const double x = (1 + own[0].differs_frac) / forward;
         const double y = (1 + own[1].differs_frac) / backward;
 
+        own[0].relative = own[1].relative = sqrt(x * y);
         if (!(x >= STRAGGLES && y >= STRAGGLES && x <= ABOUT_SAME * y &&
               y <= ABOUT_SAME * x))
             continue;
-        own[0].straggles = own[1].straggles = sqrt(x * y);
+        own[0].straggles = own[1].straggles = own[0].relative;
         own[0].note = own[1].note =
             arena_printf(arena, "straggles, x %.2f", own[0].straggles);
     }
@@ -308,6 +311,27 @@ int job_times_init(struct job_times *job, const struct plan *plan,
     mem_free(grid.steps);
     mem_free(grid.ms);
     return rc;
+}
+
+const double *job_slowdown(const struct job_times *job, struct cluster *cluster,
+                           struct arena *arena)
+{
+    double *slowdown = ARENA_NEW(arena, double, job->n_ranks);
+    bool is_slow = false;
+
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const struct job_phase *own = &job->phases[2 * (size_t)r];
+        const double before = cluster_slowdown(cluster, r);
+        const bool changes = own->straggles > 1 || before > 1;
+        const double x =
+            before * (changes && own->relative > 0 ? own->relative : 1);
+
+        slowdown[r] = fmin(fmax(round(x * PER_ROUND) / PER_ROUND, 1),
+                           CLUSTER_MAX_SLOWDOWN);
+        is_slow |= slowdown[r] > 1;
+    }
+    cluster->slowdown = is_slow ? slowdown : NULL;
+    return slowdown;
 }
 
 /*

@@ -25,6 +25,9 @@ struct job_phase {
     double predicted_ms; /* NAN if the plan does not predict the time */
     double differs_frac; /* measured / predicted - 1; NAN if unknown */
     double straggles;    /* slowdown if the rank straggles; otherwise 1 */
+    /* measured / predicted of the rank's lookups, over that of a typical rank;
+     * NAN if unknown */
+    double relative;
     /* text about the straggling rank; NULL if it does not straggle */
     const char *note;
 };
@@ -49,6 +52,12 @@ struct job_times {
 int job_times_init(struct job_times *job, const struct plan *plan,
                    const struct part_time *times, size_t n, size_t n_warm_up,
                    struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Returns the slowdown of each rank, [n_ranks] in the arena, and sets it in the
+ * cluster of the plan; the cluster has none if no rank is slow. It changes on a
+ * rank that straggles, and on one that was slow in the plan. */
+const double *job_slowdown(const struct job_times *job, struct cluster *cluster,
+                           struct arena *arena);
 
 /* A possible cause of the difference between measured and predicted times.
  * explained_frac assumes that it is the only cause. */

@@ -29,8 +29,8 @@ static const struct place_field host_fields[] = {
 static const char *const file_keys[] = {"gpu",         "pod_size",   "reserve",
                                         "intra_gbps",  "inter_gbps", "hosts",
                                         "other_kinds", NULL};
-static const char *const host_keys[] = {"count", "gpus",    "memory",
-                                        "used",  "busy_ms", NULL};
+static const char *const host_keys[] = {"count",   "gpus",     "memory", "used",
+                                        "busy_ms", "slowdown", NULL};
 
 struct cluster_reader {
     struct cluster *cluster;
@@ -132,25 +132,25 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
-/* Reads one phase of a host's busy_ms: a time for all n GPUs, or a list of n
- * times. */
-static int read_busy_phase(double (*busy_ms)[N_BUSY_PHASES], uint32_t n,
-                           const struct json_place *place,
-                           enum busy_phase phase, struct err *err)
+/* Reads member `key`, a number from min to max for the n GPUs of a host. The
+ * value is one number for all GPUs, or a list of n numbers. Number g is stored
+ * in out[g * apart]. If the member is absent, `out` stays as it is. */
+static int read_reals(double *out, size_t apart, uint32_t n,
+                      const struct json_place *place, const char *key,
+                      double min, double max, struct err *err)
 {
-    const char *key = busy_phase_names[phase];
     const json_t *value = json_object_get(place->object, key);
-    double ms = 0;
+    double one = 0;
     const struct place_field field[] = {
-        {key, MEMBER_REAL, 0, false, 0, CLUSTER_MAX_BUSY_MS, NULL}};
+        {key, MEMBER_REAL, 0, false, min, max, NULL}};
 
     if (!place_has(place, key))
         return 0;
     if (!json_is_array(value)) {
-        if (PLACE_FIELDS(&ms, place, field, err))
+        if (PLACE_FIELDS(&one, place, field, err))
             return -1;
         for (uint32_t g = 0; g < n; g++)
-            busy_ms[g][phase] = ms;
+            out[g * apart] = one;
         return 0;
     }
     if (json_array_size(value) != n)
@@ -158,8 +158,8 @@ static int read_busy_phase(double (*busy_ms)[N_BUSY_PHASES], uint32_t n,
                            "%s has %zu entries, but the host has %u gpus", key,
                            json_array_size(value), n);
     for (uint32_t g = 0; g < n; g++)
-        if (place_list_double(&busy_ms[g][phase], place, key, value, g, 0,
-                              CLUSTER_MAX_BUSY_MS, err))
+        if (place_list_double(&out[g * apart], place, key, value, g, min, max,
+                              err))
             return -1;
     return 0;
 }
@@ -180,10 +180,25 @@ static int read_busy(struct cluster *cluster, uint32_t first, uint32_t n,
         cluster->busy_ms = arena_alloc(host->arena, CLUSTER_MAX_GPUS,
                                        sizeof(*cluster->busy_ms));
     for (unsigned p = 0; p < N_BUSY_PHASES; p++)
-        if (read_busy_phase(cluster->busy_ms + first, n, &place,
-                            (enum busy_phase)p, err))
+        if (read_reals(&cluster->busy_ms[first][p], N_BUSY_PHASES, n, &place,
+                       busy_phase_names[p], 0, CLUSTER_MAX_BUSY_MS, err))
             return -1;
     return 0;
+}
+
+/* Reads the member "slowdown" of a host in the same way. */
+static int read_slowdown(struct cluster *cluster, uint32_t first, uint32_t n,
+                         const struct json_place *host, struct err *err)
+{
+    if (!place_has(host, "slowdown"))
+        return 0;
+    if (!cluster->slowdown) {
+        cluster->slowdown = ARENA_NEW(host->arena, double, CLUSTER_MAX_GPUS);
+        for (uint32_t r = 0; r < CLUSTER_MAX_GPUS; r++)
+            cluster->slowdown[r] = 1;
+    }
+    return read_reals(cluster->slowdown + first, 1, n, host, "slowdown", 1,
+                      CLUSTER_MAX_SLOWDOWN, err);
 }
 
 /* Adds the hosts of one entry of "hosts", which stands for `count` identical
@@ -215,11 +230,15 @@ static int add_host(const struct cluster_reader *reader, size_t idx,
                            "gpus: the hosts up to here have more than %d GPUs",
                            CLUSTER_MAX_GPUS);
     if (read_host_memory(memory, used, host.gpus, &place, err) ||
-        read_busy(cluster, cluster->n_devices, host.gpus, &place, err))
+        read_busy(cluster, cluster->n_devices, host.gpus, &place, err) ||
+        read_slowdown(cluster, cluster->n_devices, host.gpus, &place, err))
         return -1;
     for (uint64_t k = host.gpus; k < n; k++) {
         memory[k] = memory[k - host.gpus];
         used[k] = used[k - host.gpus];
+        if (cluster->slowdown)
+            cluster->slowdown[cluster->n_devices + k] =
+                cluster->slowdown[cluster->n_devices + k - host.gpus];
         if (cluster->busy_ms)
             memcpy(cluster->busy_ms[cluster->n_devices + k],
                    cluster->busy_ms[cluster->n_devices + k - host.gpus],
@@ -290,4 +309,35 @@ int cluster_load(struct cluster *cluster, const char *path, struct arena *arena,
     if (file_read(&text, &len, path, arena, err))
         return -1;
     return cluster_from_json(cluster, text, len, file_source(path), arena, err);
+}
+
+json_t *cluster_to_json(const struct cluster *cluster)
+{
+    const uint32_t n = cluster->devices_per_host;
+    json_t *root = json_object(), *hosts = json_array();
+
+    if (cluster->gpu)
+        json_object_set_new(root, "gpu", json_string(cluster->gpu));
+    if (cluster->hosts_per_domain > 1)
+        json_object_set_new(root, "pod_size",
+                            json_integer(cluster->hosts_per_domain));
+    if (cluster->intra_gbps > 0)
+        json_object_set_new(root, "intra_gbps", json_real(cluster->intra_gbps));
+    if (cluster->inter_gbps > 0)
+        json_object_set_new(root, "inter_gbps", json_real(cluster->inter_gbps));
+    for (uint32_t first = 0; first < cluster->n_devices; first += n) {
+        json_t *memory = json_array(), *slowdown = json_array();
+
+        for (uint32_t r = first; r < first + n; r++) {
+            json_array_append_new(
+                memory, json_integer((json_int_t)cluster->memory_bytes[r]));
+            json_array_append_new(slowdown,
+                                  json_real(cluster_slowdown(cluster, r)));
+        }
+        json_array_append_new(hosts,
+                              json_pack("{s:i, s:o, s:o}", "gpus", n, "memory",
+                                        memory, "slowdown", slowdown));
+    }
+    json_object_set_new(root, "hosts", hosts);
+    return root;
 }

@@ -126,6 +126,24 @@ static int read_busy(struct cluster *cluster, const struct json_place *in,
     return 0;
 }
 
+/* Reads the cluster's member "slowdown". */
+static int read_slowdown(struct cluster *cluster, const struct json_place *in,
+                         struct err *err)
+{
+    const json_t *list;
+
+    if (!place_has(in, "slowdown"))
+        return 0;
+    if (place_list_of(&list, in, "slowdown", cluster->n_devices, "not", err))
+        return -1;
+    cluster->slowdown = ARENA_NEW(in->arena, double, cluster->n_devices);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        if (place_list_double(&cluster->slowdown[r], in, "slowdown", list, r, 1,
+                              CLUSTER_MAX_SLOWDOWN, err))
+            return -1;
+    return 0;
+}
+
 static int read_cluster(struct cluster *cluster, const struct json_place *root,
                         struct err *err)
 {
@@ -140,7 +158,7 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
                    cluster->n_devices, err)) ||
         read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
                    cluster->n_devices, err) ||
-        read_busy(cluster, &place, err))
+        read_busy(cluster, &place, err) || read_slowdown(cluster, &place, err))
         return -1;
     if (!cluster->devices_per_host)
         cluster->devices_per_host = cluster->n_devices;

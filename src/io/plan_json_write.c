@@ -66,6 +66,15 @@ static json_t *from_busy(const struct cluster *cluster)
     return value;
 }
 
+static json_t *from_reals(const double *list, size_t n)
+{
+    json_t *value = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        append(value, json_real(list[i]));
+    return value;
+}
+
 static json_t *from_cluster(const struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;
@@ -79,6 +88,9 @@ static json_t *from_cluster(const struct plan *plan)
         from_list_u64(cluster->reserve_bytes, cluster->n_devices));
     if (cluster->busy_ms)
         set(value, "busy_ms", from_busy(cluster));
+    if (cluster->slowdown)
+        set(value, "slowdown",
+            from_reals(cluster->slowdown, cluster->n_devices));
     if (cluster->n_other_kinds)
         set(value, "other_kinds", json_whole(cluster->n_other_kinds));
     if (cluster->gpu)

@@ -16,6 +16,9 @@ struct times {
     uint32_t n_ranks;
     struct part_time *times; /* owned; times_add appends the times of a file */
     size_t n, cap;
+    /* true: exchanges of some file are only their start, as in a trace without
+     * a GPU */
+    bool has_starts;
     bool is_cut; /* true: the last line of some file has no line end */
 };
 void times_release(struct times *times);

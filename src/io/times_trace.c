@@ -437,6 +437,7 @@ int times_add_trace(struct times *times, const char *text, const char *source,
         find_launchers(&reader, arena);
         sum_events(&reader);
         rc = store_times(&reader, err);
+        times->has_starts |= !reader.has_gpu;
     }
     mem_free(reader.events);
     mem_free(reader.steps);

@@ -217,6 +217,48 @@ try mixed.json --memory peaks.csv -o next.csv
 try mixed.json --times truth_times.csv
 try mixed.json --times truth_times.csv -o missing/next.csv
 
+echo "# a slow machine and a slow link"
+{
+    echo name,num_embeddings,dim,pooling_factor
+    seq 24 | sed 's/.*/t&,100000&,64,20/'
+} >equal.csv
+# place24 OUT OPTIONS...: plans 24 equal tables
+place24()
+{
+    out=$1
+    shift
+    "$ns" plan "$@" --cost roofline:h100 --batch 65536 --effort 2000 \
+        --no-rivals --shard table --simplest-within 0% -o "$out"
+}
+place24 even.json equal.csv --gpus 4 >/dev/null 2>&1
+# slow_job PLAN: prints the plan's times, with rank 2 slow and slow exchanges
+slow_job()
+{
+    echo step,rank,phase,ms
+    for step in 0 1 2 3 4; do
+        grep -o '"phases_ms": {[^}]*}' "$1" | awk -F '[:,]' -v s=$step '{
+            slow = NR == 3 ? 1.5 : 1
+            print s "," NR - 1 ",forward," slow * ($5 + 0)
+            print s "," NR - 1 ",output," 1.4 * ($7 + 0)
+            print s "," NR - 1 ",backward," slow * ($11 + 0) }'
+    done
+}
+slow_job even.json >slow_times.csv
+try even.json --times slow_times.csv -o slow.csv --output-cluster slow.json |
+    tail -n 5
+grep -E 'gbps|1.5' slow.json
+try even.json --times slow_times.csv -o slow.csv --json | grep -A 11 '"slowdown'
+place24 uneven.json slow.csv --cluster slow.json 2>&1 | grep -w slow
+# count PLAN: prints the number of tables on each GPU
+count()
+{
+    grep -oE '"device": [0-9]+' "$1" | sort | uniq -c | awk '{ print $3, $1 }' |
+        xargs
+}
+count even.json
+count uneven.json
+try even.json --times slow_times.csv --db slow.db --output-cluster slow.json
+
 echo "# what is recorded is learned from"
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" cpu.db
 sqlite3 cpu.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM

@@ -20,6 +20,9 @@ static void must_be_legal(const struct cluster *cluster)
             MUST(cluster->busy_ms[r][p] >= 0 &&
                  cluster->busy_ms[r][p] <= CLUSTER_MAX_BUSY_MS);
     for (uint32_t r = 0; r < cluster->n_devices; r++)
+        MUST(cluster_slowdown(cluster, r) >= 1 &&
+             cluster_slowdown(cluster, r) <= CLUSTER_MAX_SLOWDOWN);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
         MUST(!cluster->memory_bytes[r] ||
              cluster->reserve_bytes[r] <= cluster->memory_bytes[r]);
 }

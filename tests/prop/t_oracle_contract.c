@@ -80,6 +80,15 @@ static void draw_busy(struct cluster *cluster, struct scene *scene)
             cluster->busy_ms[r][p] = rng_uniform(&scene->rng);
 }
 
+/* Draws slow GPUs. */
+static void draw_slowdown(struct cluster *cluster, struct scene *scene)
+{
+    cluster->slowdown = ARENA_NEW(&scene->arena, double, cluster->n_devices);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        cluster->slowdown[r] =
+            rng_below(&scene->rng, 2) ? 1 : 1 + rng_uniform(&scene->rng);
+}
+
 static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
 {
     const size_t width_max = 256;
@@ -92,6 +101,8 @@ static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
         fake_cluster(&scene->problem, 4, 1, &scene->arena);
     else if (rng_below(&scene->rng, 2))
         draw_busy(&scene->problem.cluster, scene);
+    if (strncmp(cost, "reference", 9) != 0 && rng_below(&scene->rng, 2))
+        draw_slowdown(&scene->problem.cluster, scene);
     scene->n = scene->problem.cluster.n_devices;
     if (oracle_open(&scene->oracle, cost, &scene->problem, &scene->arena,
                     &err) ||

@@ -5,10 +5,12 @@ honoured, refused by name, or irrelevant; a table in the manual says which.
 Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA its data.
 """
 import inspect
+import json
 import logging
 import os
 import random
 import re
+import tempfile
 from pathlib import Path
 from unittest import mock
 
@@ -360,6 +362,43 @@ def check_stay():
     ok(min(busy) > 0, "their time counts as busy", f"{busy}")
     options = planner.get_selected_options()
     ok({o.name for o in options} == set("abc"), "selected options have all")
+
+
+def check_measured():
+    """Slow ranks and the bandwidth that a job has measured."""
+    model = collection(*(bags(f"t{i}", 4000, 64) for i in range(12)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "measured.csv"
+        path.write_text("name,forward_factor\nt0,2\n", "ascii")
+        _, before = planned(model, measured=path)
+        slow = [1.0, 1.0, 3.0, 1.0]
+        found = {"intra_gbps": 55.5, "hosts": [{"slowdown": slow}]}
+        path.with_suffix(".json").write_text(json.dumps(found), "ascii")
+        _, planner = planned(model, measured=path)
+        found["hosts"] *= 2
+        path.with_suffix(".json").write_text(json.dumps(found), "ascii")
+        _, other = planned(model, measured=path)
+    plan = planner.neuroshard_plan.json
+    ok(
+        plan["cluster"]["slowdown"] == slow
+        and plan["cluster"]["intra_gbps"] == 55.5,
+        "a slow rank and the bandwidth of the last job count",
+        f"{plan['cluster']}",
+    )
+    ok(plan["tables"][0]["forward_factor"] == 2, "and a factor of a table")
+    ok(
+        not any(
+            "slowdown" in one.neuroshard_plan.json["cluster"]
+            for one in (before, other)
+        ),
+        "not without the file, nor those of another number of hosts",
+    )
+    before = planner.plan(model, SHARDERS)
+    _, again = planned(model, previous=before)
+    ok(
+        "slowdown" not in again.neuroshard_plan.json["cluster"],
+        "a previous plan is judged by the ranks of this job",
+    )
 
 
 def check_stay_by_estimate():
@@ -976,7 +1015,7 @@ def main():
     logging.getLogger("neuroshard").propagate = False
     ran = [check_table, check_gpu, check_line, check_usage_names]
     ran += [check_usage_rows, check_dedup, check_sentences]
-    ran += [check_stay, check_stay_by_estimate, check_stay_tight]
+    ran += [check_stay, check_stay_by_estimate, check_stay_tight, check_measured]
     ran += [check_fits_by_estimate, check_memory_option]
     for table in (PLANNER, CONSTRAINTS, TOPOLOGY):
         ran += [check for _, check in table.values()]

@@ -2,7 +2,9 @@
 """Translates a TorchRec topology to options of the program."""
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 import torch
@@ -86,6 +88,25 @@ def job(
     hosts = _of_groups(hosts, options)
     cluster = {"hosts": hosts, "pod_size": topology.intra_group_size // n}
     return {"cluster": cluster, "reserve": 0, **options}
+
+
+def add_measured(options: Dict[str, Any], path: Any) -> None:
+    """Adds the slow ranks and the bandwidth of the cluster file that `watch`
+    writes beside the table list `path`, if it has hosts like the job."""
+    file = Path(path).with_suffix(".json")
+    if options.get("groups", 1) != 1 or not file.exists():
+        return
+    measured, cluster = json.loads(file.read_bytes()), options["cluster"]
+    slow = [host["slowdown"] for host in measured["hosts"]]
+    hosts = cluster["hosts"]
+    if [len(each) for each in slow] != [host["gpus"] for host in hosts]:
+        return
+    if any(x > 1 for each in slow for x in each):
+        cluster["hosts"] = [
+            {**host, "slowdown": each} for host, each in zip(hosts, slow)
+        ]
+    for name in ("intra_gbps", "inter_gbps"):
+        options.update({name: measured[name]} if name in measured else {})
 
 
 def _of_groups(

@@ -121,8 +121,14 @@ def _fitting(plan: Dict[str, Any], options: Dict[str, Any]) -> Any:
         **plan["cluster"],
         **{"memory_bytes": memory, "reserve_bytes": used},
     }
-    for member in ("busy_ms", "other_kinds"):
+    for member in ("busy_ms", "other_kinds", "slowdown"):
         cluster.pop(member, None)
+    for member in ("intra_gbps", "inter_gbps"):
+        cluster.pop(member, None)
+        if options.get(member):
+            cluster[member] = options[member]
+    if "slowdown" in hosts[0]:
+        cluster["slowdown"] = [x for host in hosts for x in host["slowdown"]]
     if "busy_ms" in hosts[0]:
         cluster["busy_ms"] = {
             phase: [ms for host in hosts for ms in host["busy_ms"][phase]]

@@ -31,7 +31,9 @@ class Watch:
             raise ValueError(f"every is {every}, not > {WARM_UP + PROFILED}")
         self.report = ""
         self._model, self._every = model, every
-        self._options = {"output": path, "db": db, "insist": insist}
+        file = Path(path)
+        self._options = {"output": file, "db": db, "insist": insist}
+        self._options["output_cluster"] = file.with_suffix(".json")
         self._json = getattr(model.plan, "neuroshard_plan", None)
         self._cuda = torch.cuda.is_available()
         activities = [ProfilerActivity.CPU]

@@ -81,7 +81,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 `dump`, or its path; it stays unless it does not fit or another
                 one gains more than the error of their comparison
     measured -- path of the file that `watch` writes: the plan is priced by
-                its measured times; ignored while there is no such file
+                its measured times, and by those of slow ranks and of exchanges
+                in the .json file beside it; ignored while there is none
     options  -- options of neuroshard-plan(1) by their names: gpu="h200",
                 pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
                 timeout_s: seconds until the program is killed
@@ -245,6 +246,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         left = _reserved(self, module, sharders)
         self._gpu = _job.gpu(topology, options)
         asked = _job.job(topology, left, self._batch_size, options)
+        if self._measured is not None:
+            _job.add_measured(asked, self._measured)
         stock = None
         if kept:
             sharding, chosen = plan_stock()
@@ -533,8 +536,9 @@ def watch(
 
     In every 1000 steps of the model some are profiled. `neuroshard record`
     compares their times, and the peak memory of each GPU, with the plan, and
-    writes how the tables differ from it to `path`, for the argument `measured`
-    of the job's next NeuroShardPlanner.
+    writes how the tables differ from it to `path`, and slow ranks and the
+    bandwidth to a .json file beside it, for the argument `measured` of the
+    job's next NeuroShardPlanner.
 
     model  -- the DistributedModelParallel with a plan of NeuroShardPlanner;
               each of its forward passes with gradients is a step

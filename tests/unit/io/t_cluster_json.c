@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/cluster_json.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file_write.h"
@@ -54,6 +55,38 @@ static void test_busy(void)
     is_near(cluster_busy_ms(&cluster, 2), 2.5, 0, "the sum over phases");
     is_near(cluster_busy_ms(&cluster, 4), 0, 0, "a host without them");
     ok(!cluster_is_even(&cluster), "GPUs that differ in this are not alike");
+}
+
+/* Slowdowns of a list, of a single number, and of the host before; and the file
+ * that is written. */
+static void test_slowdown(void)
+{
+    char *text;
+    json_t *root;
+
+    ok(!read_text("{\"inter_gbps\": 20, \"gpu\": \"h100\", \"hosts\": [\n"
+                  "{\"gpus\": 2, \"count\": 2, \"memory\": \"1GiB\", "
+                  "\"slowdown\": [1, 1.5]},\n{\"gpus\": 2, \"slowdown\": 2},\n"
+                  "{\"gpus\": 2}]}"),
+       "slow GPUs");
+    is_near(cluster_slowdown(&cluster, 2), 1, 0, "of the second host");
+    is_near(cluster_slowdown(&cluster, 3), 1.5, 0, "its second GPU");
+    is_near(cluster_slowdown(&cluster, 5), 2, 0, "one number for all");
+    is_near(cluster_slowdown(&cluster, 6), 1, 0, "a host without them");
+    ok(!cluster_is_even(&cluster), "GPUs that differ in this are not alike");
+    cluster.n_devices = 4;
+    root = cluster_to_json(&cluster);
+    text = json_to_text(root);
+    ok(!read_text(text), "a written file is read: %s", err.msg);
+    is_i64(cluster.n_devices, 4, "its GPUs");
+    is_i64(cluster.devices_per_host, 2, "its hosts");
+    is_str(cluster.gpu, "h100", "their kind");
+    is_i64((int64_t)cluster.memory_bytes[3], (int64_t)GIB, "their memory");
+    is_near(cluster.inter_gbps, 20, 0, "a bandwidth");
+    is_near(cluster.intra_gbps, 0, 0, "none");
+    is_near(cluster_slowdown(&cluster, 3), 1.5, 0, "a slow GPU");
+    free(text);
+    json_decref(root);
 }
 
 /* Many equal hosts, and a last host in which one GPU differs. */
@@ -140,7 +173,10 @@ static void test_refused(void)
         {"a mistyped member of a host",
          "{\"hosts\": [\n" HOST ",\n{\"memroy\": 1, \"gpus\": 2}]}",
          "c.json:3: hosts[1].memroy is not a known member; known are count, "
-         "gpus, memory, used, busy_ms"},
+         "gpus, memory, used, busy_ms, slowdown"},
+        {"a GPU that is faster than itself",
+         "{\"hosts\": [{\"gpus\": 2, \"slowdown\": [1, 0.5]}]}",
+         "c.json:1: hosts[0].slowdown[1] is 0.5, not in 1 to 1000"},
         {"busy phases that are none",
          "{\"hosts\": [" HOST ",\n{\"gpus\": 2, \"busy_ms\": {\"lookup\": "
          "1}}]}",
@@ -273,6 +309,7 @@ int main(void)
 {
     test_two_gpus();
     test_busy();
+    test_slowdown();
     test_many_gpus();
     test_lists_repeat();
     test_reserve();
