@@ -227,11 +227,11 @@ int tier_check_caches(const struct plan *plan,
                       struct memory_items *items, struct err *err)
 {
     struct counted *caches = mem_alloc(plan->n_shards, sizeof(*caches));
+    const bool has_caches = plan_has_caches(plan);
     int rc = 0;
 
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices && !rc; r++)
-        if (plan_has_caches(plan) ||
-            (plan->devices && plan->devices[r].n_caches))
+        if (has_caches || (plan->devices && plan->devices[r].n_caches))
             rc = check_device(plan, pieces, r, caches, items, err);
     mem_free(caches);
     return rc;
