@@ -223,16 +223,16 @@ bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
 
 /* Merges the last piece of the walk into change `into`, which puts a piece of
  * the same unit on the same device. Returns false if no piece type has the
- * joint width. */
+ * joint width, or if pieces keep their columns. */
 static bool join_last(struct candidate *candidate,
                       const struct assignment *assignment,
                       struct unit_walk *walk, uint32_t into)
 {
+    const struct search_space *space = assignment->space;
     const uint32_t type = space_joined_type(
-        assignment->space, candidate->changes.pieces[into].type,
-        walk->piece.type);
+        space, candidate->changes.pieces[into].type, walk->piece.type);
 
-    if (type == NO_TYPE)
+    if (type == NO_TYPE || (space->current && space->current->keeps_cuts))
         return false;
     candidate->changes.pieces[into].type = type;
     if (walk->is_held)

@@ -134,6 +134,7 @@ bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
  * candidate->is_apart. Returns false if the candidate is not allowed, because
  *
  * - the merged piece would be a whole table that may only be cut,
+ * - pieces would be merged that keep their columns (current->keeps_cuts),
  * - pieces of one row block meet on a device, or
  * - column pieces of a sequence table would have different widths. */
 bool candidate_join(struct candidate *candidate,

@@ -16,7 +16,8 @@ struct current_plan {
      * exist are left out. Pieces of a table that are then on the same device
      * are merged, as plan_join_columns does, and the kinds of the shards are
      * derived again. A table has no pieces here if it is new or if its number
-     * of columns has changed. */
+     * of columns has changed. With keeps_cuts the pieces are those in `before`,
+     * and none are merged. */
     struct table_pieces *standing;
     struct shard *shards; /* [n_shards]: all pieces of `standing`, sorted */
     size_t n_shards;
@@ -27,6 +28,10 @@ struct current_plan {
      * NULL until current_keep_nearest (search/carry_over.h). */
     struct change *nearest;
     uint32_t *nearest_of; /* [n_units + 1] */
+    /* true: all pieces keep their rows and columns, so a new plan changes their
+     * devices alone (search/reshardable.h). `range` of a piece is then its
+     * number among the pieces of its table in `standing`. */
+    bool keeps_cuts;
 };
 
 /* Finds the tables of `from`, the current plan, in the problem by name. `from`

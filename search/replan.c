@@ -11,6 +11,7 @@
 #include "search/marginal.h"
 #include "search/moves.h"
 #include "search/rename_gpus.h"
+#include "search/reshardable.h"
 #include "search/space_init.h"
 #include "search/temper.h"
 #include "search/to_plan.h"
@@ -37,7 +38,8 @@
  * conditions must hold. Even the assignment with the least migration is within
  * WIDE_GAP of the lower bound. The last two cycles gained less than LITTLE_GAIN
  * on the whole front. Both conditions are about the whole front, so the end of
- * the annealing does not depend on the migration limit. */
+ * the annealing does not depend on the migration limit. The second is enough if
+ * pieces keep their cuts, as the lower bound is then far. */
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
 
@@ -157,7 +159,8 @@ static bool is_enough(const struct replan *replan, const double gains[2])
         (replan->limit_bytes != NO_MOVE_LIMIT || !(gains[1] > 0)))
         return true;
     return replan->options->effort == SEARCH_EFFORT_AUTO && front->n &&
-           front->points[0].total_ms <= replan->bound.ms * (1 + WIDE_GAP) &&
+           (replan->options->reshardable ||
+            front->points[0].total_ms <= replan->bound.ms * (1 + WIDE_GAP)) &&
            fmax(gains[0], gains[1]) < LITTLE_GAIN;
 }
 
@@ -209,7 +212,8 @@ static bool only_stands(struct replan *replan)
     for (uint32_t u = 0; u < space->n_units; u++) {
         const struct shard *stands =
             replan->current.standing[space->units[u].tables[0]].pieces;
-        const bool is_replica = shard_is_replica(stands->kind);
+        const bool is_replica =
+            shard_is_replica(stands->kind) && !space->units[u].stays;
 
         if (is_replica && gains_in_sharding(replan, u))
             return false;
@@ -396,15 +400,33 @@ static void offer_free(struct replan *replan, const struct plan *found)
     snapshot_release(&assignment);
 }
 
+/* Offers a plan that is found without regard to the current one, unless reshard
+ * must be able to make it. Leaves the error of search_full if there is none. */
+static int search_free(struct replan *replan, struct err *err)
+{
+    struct plan found = {.problem = *replan->space.problem};
+    struct search_options options = *replan->options;
+
+    err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory%s",
+            options.reshardable ? " and that reshard can make" : "");
+    if (options.reshardable)
+        return 0;
+    options.simplest_frac = 0; /* used for the final plan only */
+    options.time_limit_ms /= 2;
+    if (!search_full(&found, replan->checked.oracle, &options, &replan->scratch,
+                     err))
+        offer_free(replan, &found);
+    else if (err->code != ERR_NO_PLAN)
+        return -1;
+    return 0;
+}
+
 /* Searches for plans. If neither search_full nor re-planning finds a plan, the
  * error of search_full is returned. */
 static int find(struct replan *replan, struct err *err)
 {
     const struct assignment *assignment = &replan->evaluator.assignment;
-    struct plan found = {.problem = *replan->space.problem};
-    struct search_options options = *replan->options;
 
-    options.simplest_frac = 0; /* used for the final plan only */
     carry_over(&replan->nearest, &replan->space);
     current_keep_nearest(&replan->current, &replan->nearest, &replan->space,
                          &replan->scratch);
@@ -413,23 +435,38 @@ static int find(struct replan *replan, struct err *err)
     replan->report->standing = (struct replan_point){
         assignment->all_moved_bytes, assignment_true_total(assignment)};
     replan->report->standing_fits = !(assignment->excess > 0);
-    if (checked_oracle_check(&replan->checked, err))
+    if (checked_oracle_check(&replan->checked, err) ||
+        (replan->options->reshardable &&
+         reshardable_check_nearest(&replan->nearest, &replan->space, err)))
         return -1;
     bound_find(&replan->bound, &replan->space);
     if (stands_as_answer(replan))
         return 0;
-    options.time_limit_ms /= 2;
-    err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
-    if (!search_full(&found, replan->checked.oracle, &options, &replan->scratch,
-                     err))
-        offer_free(replan, &found);
-    else if (err->code != ERR_NO_PLAN)
+    if (search_free(replan, err))
         return -1;
     anneal(replan);
     if (!replan->front.n)
         return -1;
     *err = (struct err){0};
     return 0;
+}
+
+/* Simplifies the assignment picked from the front, which moves moved_bytes. */
+static void simplify_picked(struct replan *replan, struct snapshot *found,
+                            uint64_t moved_bytes)
+{
+    replan->plan->n_evaluations += simplify(
+        found, &replan->space,
+        &(struct simplify_limits){
+            .most_ms = found->total_ms * (1 + replan->options->simplest_frac),
+            .move_limit_bytes = replan->limit_bytes == NO_MOVE_LIMIT
+                                    ? moved_bytes
+                                    : replan->limit_bytes,
+            .most_priced = UINT64_MAX,
+            .end_ms =
+                search_end_ms(&replan->checked, replan->options->time_limit_ms),
+            .most_copied =
+                simplify_most_copied(replan->plan->problem.n_tables)});
 }
 
 /* Writes the plan that the migration limit selects from the front. */
@@ -452,20 +489,12 @@ static int write_plan(struct replan *replan, struct arena *arena,
         report->front[i] = (struct replan_point){front->points[i].moved_bytes,
                                                  front->points[i].total_ms};
     snapshot_copy(&found, picked);
-    plan->n_evaluations += simplify(
-        &found, &replan->space,
-        &(struct simplify_limits){
-            .most_ms = found.total_ms * (1 + replan->options->simplest_frac),
-            .move_limit_bytes = replan->limit_bytes == NO_MOVE_LIMIT
-                                    ? picked->moved_bytes
-                                    : replan->limit_bytes,
-            .most_priced = UINT64_MAX,
-            .end_ms =
-                search_end_ms(&replan->checked, replan->options->time_limit_ms),
-            .most_copied = simplify_most_copied(plan->problem.n_tables)});
+    if (!replan->options->reshardable)
+        simplify_picked(replan, &found, picked->moved_bytes);
     snapshot_to_plan(&found, &replan->space, plan, arena);
     snapshot_release(&found);
-    plan_join_columns(plan, false, arena); /* pieces that touch may remain */
+    if (!replan->options->reshardable) /* pieces that touch may remain */
+        plan_join_columns(plan, false, arena);
     if (!strcmp(plan->stopped, "budget") && is_at_bound(replan))
         plan->stopped = "done";
     plan->search = "replan";
@@ -492,6 +521,8 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
         space_init(&replan->space, problem, oracle, &replan->current,
                    replan->options, &replan->scratch, err))
         goto out;
+    if (replan->options->reshardable)
+        reshardable_restrict(&replan->space, &replan->tuning);
     space_load_marginal(&replan->space, replan->options->pool);
     evaluator_init(&replan->evaluator, &replan->space);
     replan->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
@@ -550,6 +581,9 @@ int search_replan(struct plan *plan, const struct plan *from,
 
     checked_oracle_init(&replan.checked, oracle);
     current_init(current, problem, from, arena);
+    if (options->reshardable &&
+        reshardable_begin(current, from, problem, arena, err))
+        return -1;
     if (limit_bytes != NO_MOVE_LIMIT)
         relax(problem, current->shards, current->n_shards, arena);
     rc = search(&replan, arena, err);

@@ -19,6 +19,7 @@ struct replan {
     struct arena scratch;
     struct current_plan current; /* the current plan */
     struct search_space space;
+    struct tuning tuning; /* tuning of the space if options->reshardable */
     struct proven bound;
     /* assignment nearest to the current plan, by carry_over */
     struct snapshot nearest;

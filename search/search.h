@@ -110,6 +110,9 @@ struct search_options {
     /* advised: the cost model at the shares wires_between of the assumed
      * bandwidth; only for WIRE_ROBUST */
     const struct oracle *between[N_WIRES_BETWEEN];
+    /* re-planning: the new plan differs only by changes that TorchRec's reshard
+     * can make in a running job (search/reshardable.h) */
+    bool reshardable;
     struct plan *found; /* full: receives the cheapest plan found, before it was
                            simplified at a rise; it lives in the arena of the
                            search; may be NULL */
@@ -220,6 +223,10 @@ struct replan_report {
  * 3. Move each assignment that was found back towards the current plan, unit by
  *    unit.
  *
+ * With options->reshardable only whole pieces of some tables move, and all
+ * other tables stay (search/reshardable.h). Step 1 then starts from the current
+ * plan alone, and there is no simplification.
+ *
  * Early end. The search ends early if the total of the picked plan is down to
  * the lower bound. The current plan itself is the answer, and the only point of
  * the front, in two cases:
@@ -241,9 +248,11 @@ struct replan_report {
  *
  * Sets plan->search to "replan". report may be NULL. `from` must have passed
  * plan_check. Fails with the same errors as search_full. Also fails with
- * ERR_NO_PLAN if no plan is found within the limit. The message then gives the
- * least migration found, and the parts of it that are due to GPUs that no
- * longer exist, and to tables that are cut by rows into equal blocks.
+ * ERR_NO_PLAN if no plan is found within the limit, and with ERR_INPUT if
+ * reshard cannot change the current plan to one of this problem. The message
+ * of the former gives the least migration found, and the parts of it that are
+ * due to GPUs that no longer exist, and to tables that are cut by rows into
+ * equal blocks.
  */
 int search_replan(struct plan *plan, const struct plan *from,
                   uint64_t limit_bytes, const struct oracle *oracle,

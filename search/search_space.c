@@ -59,15 +59,16 @@ void type_place_block(struct shard *shard, const struct piece_type *type,
  * Returns whether a piece of this type may move. Three kinds of pieces may not:
  *
  *    - replicas, because they stand on every device
- *    - pieces of pinned units
+ *    - pieces of units that are pinned or stay
  *    - row blocks that the oracle ties to ranks or to a host, because all
  * blocks of a cut would have to move together
  */
 bool space_can_move(const struct search_space *space, uint32_t type)
 {
     const struct piece_type *p = &space->types[type];
+    const struct unit *unit = &space->units[p->unit];
 
-    return !shard_is_replica(p->kind) && space->units[p->unit].pin < 0 &&
+    return !shard_is_replica(p->kind) && unit->pin < 0 && !unit->stays &&
            (space->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind));
 }
 

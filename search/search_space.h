@@ -106,6 +106,7 @@ struct unit {
     bool widths_alike; /* all column pieces have one width: a sequence, or a
                           rule of the target */
     bool keeps_apart;  /* a device holds at most one piece of the unit */
+    bool stays; /* all pieces keep their devices (search/reshardable.h) */
     unsigned changing; /* mask of the shard kinds that change the training of a
                           table of the unit (kind_changes_training) */
     /* width of a width step in columns; number of width steps of the whole
@@ -236,8 +237,9 @@ space_sharding_of(const struct search_space *space, uint32_t type)
 void type_place_block(struct shard *shard, const struct piece_type *type,
                       uint32_t range, uint32_t block);
 /* Returns true if a search may move a single piece of this type to another
- * device. A search may not move a single replica, a piece of a pinned unit, or,
- * if the oracle wants row cuts over whole hosts, a row block. */
+ * device. A search may not move a single replica, a piece of a unit that is
+ * pinned or stays, or, if the oracle wants row cuts over whole hosts, a row
+ * block. */
 bool space_can_move(const struct search_space *space, uint32_t type);
 
 /* Returns a random sharding of the unit. SHARDING_WHOLE and SHARDING_REPLICA

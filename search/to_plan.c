@@ -56,16 +56,30 @@ static uint32_t choose_next(const struct table_pieces *before,
     return best;
 }
 
+/* Returns the index of the piece with the least range. */
+static uint32_t first_range(const struct change *pieces, uint32_t n)
+{
+    uint32_t best = 0;
+
+    for (uint32_t p = 1; p < n; p++)
+        if (pieces[p].range < pieces[best].range)
+            best = p;
+    return best;
+}
+
 void current_order(const struct search_space *space, uint32_t table,
                    struct change *pieces, uint32_t n)
 {
     const struct table_pieces *before = &space->current->before[table];
+    const bool keeps_cuts = space->current->keeps_cuts;
     uint32_t col = 0;
 
     if (!before->table)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = i + choose_next(before, space, pieces + i, n - i, col);
+        uint32_t p = i + (keeps_cuts ? first_range(pieces + i, n - i)
+                                     : choose_next(before, space, pieces + i,
+                                                   n - i, col));
         struct change next = pieces[p];
 
         pieces[p] = pieces[i];

@@ -32,7 +32,8 @@ bool snapshot_join(struct snapshot *snapshot, const struct search_space *space);
  * position over its best later position, counted in columns that its device
  * keeps. If the pieces are the same as in the current plan, they get the same
  * columns as in the current plan. The result does not depend on the initial
- * order of the pieces. Takes O(n^2). */
+ * order of the pieces. If pieces keep their cuts, the order is that of the
+ * current plan. Takes O(n^2). */
 void current_order(const struct search_space *space, uint32_t table,
                    struct change *pieces, uint32_t n);
 

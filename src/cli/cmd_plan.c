@@ -34,6 +34,9 @@ static const struct option_spec replanning_options[] = {
      "current plan: the search starts from it and moves few bytes"},
     {"move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
      "with --from: most bytes that may move between GPUs"},
+    {"reshardable", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "with --from: make only moves that TorchRec's reshard can make in the "
+     "running job"},
     {0},
 };
 static const struct option_spec own_options[] = {
@@ -137,6 +140,7 @@ static int check_search(struct cli *cli, struct err *err)
                   {"trace", "full"},      {"effort", "full"},
                   {"time-limit", "full"}, {"beam", "reference"},
                   {"depth", "reference"}};
+    static const char *const of_from[] = {"move-limit", "reshardable"};
     const char *search = cli_string(cli, "search");
 
     for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++)
@@ -150,9 +154,14 @@ static int check_search(struct cli *cli, struct err *err)
                               "a range of GPUs and without '--from'");
     if (cli_given(cli, "tables") && cli_value(cli, "gpus")->is_range)
         return err_usage(err, "option '--tables' needs one number of GPUs");
-    if (cli_given(cli, "move-limit") && !cli_given(cli, "from"))
-        return err_usage(
-            err, "option '--move-limit' needs '--from', the plan that moves");
+    for (size_t i = 0; i < sizeof of_from / sizeof *of_from; i++)
+        if (cli_given(cli, of_from[i]) && !cli_given(cli, "from"))
+            return err_usage(
+                err, "option '--%s' needs '--from', the plan that moves",
+                of_from[i]);
+    if (cli_given(cli, "reshardable") && cli_given(cli, "simplest-within"))
+        return err_usage(err, "option '--reshardable' keeps all cuts, so "
+                              "'--simplest-within' cannot be given with it");
     return 0;
 }
 
@@ -167,6 +176,10 @@ static int check_target(struct plan_request *request, struct err *err)
     const bool is_from = cli_given(cli, "from");
     struct err fault = {0};
 
+    if (cli_given(cli, "reshardable") && !target->has_reshard)
+        return err_usage(
+            err, "option '--reshardable' needs TorchRec, not '--target %s'",
+            target->name);
     if (plan_has_groups(cli) && !target->has_groups)
         return err_usage(err,
                          "option '--groups' needs TorchRec, not '--target %s'",

@@ -214,6 +214,25 @@ static void print_moves(const struct plan_request *request,
                TEXT_BYTES(moves.bytes.kept));
 }
 
+/* Cost of rules that is reported as nothing, as a share. */
+#define LEAST_RULES_FRAC 5e-4
+
+/* Prints, for --reshardable, the most that its rules may cost. A search without
+ * them would take longer, so only the lower bound is at hand, if there is
+ * one. */
+static void print_reshardable(const struct plan *plan)
+{
+    const double gain_frac = 1 - plan->bound_ms / plan->total_ms;
+
+    cli_printf("reshard TorchRec can make all moves in the running job");
+    if (plan->bound_ms > 0 && gain_frac > LEAST_RULES_FRAC)
+        cli_printf("; other cuts save at most %.2g %% of the GPU work",
+                   100 * gain_frac);
+    else if (plan->bound_ms > 0)
+        cli_printf("; other cuts save nothing");
+    cli_printf("\n");
+}
+
 /* Lists the GPUs that keep more bytes than their memory less the reserve. */
 static void print_excess(const struct cluster *asked,
                          const struct cluster *taken)
@@ -275,6 +294,8 @@ static void replanning_report(const struct plan_request *request,
     print_gpu(request, plan);
     print_gain(request, plan);
     print_moves(request, plan);
+    if (cli_given(request->cli, "reshardable"))
+        print_reshardable(plan);
     print_excess(&request->problem.cluster, &plan->problem.cluster);
     if (!cli_given(request->cli, "move-limit"))
         print_front(&request->replanned);
@@ -300,8 +321,8 @@ static json_t *movement_to_json(const struct plan_request *request,
     for (size_t i = 0; i < report->n_front; i++)
         json_array_append_new(front, point_to_json(&report->front[i]));
     movement = json_pack(
-        "{s:s, s:o, s:o, s:b, s:o}", "from", cli_shown(cli, "from"),
-        "limit_bytes",
+        "{s:s, s:b, s:o, s:o, s:b, s:o}", "from", cli_shown(cli, "from"),
+        "reshardable", cli_given(cli, "reshardable"), "limit_bytes",
         cli_given(cli, "move-limit") ? json_whole(cli_u64(cli, "move-limit"))
                                      : json_null(),
         "standing", point_to_json(&report->standing), "standing_fits",
@@ -309,9 +330,6 @@ static json_t *movement_to_json(const struct plan_request *request,
     json_object_update_new(movement, plan_moves_to_json(&moves));
     return movement;
 }
-
-/* Cost of rules that is reported as nothing, as a share. */
-#define LEAST_RULES_FRAC 5e-4
 
 /* Returns the share of the cheapest plan without rules that the rules of the
  * target cost, at least 0. */

@@ -78,6 +78,7 @@ int plan_search(struct plan *plan, struct plan_request *request,
     planning_set_search(&options, cli);
     planning_keep_found(&options, plan->problem.n_tables);
     options.time_limit_ms = limit_ms;
+    options.reshardable = cli_given(cli, "reshardable");
     if (cli_given(cli, "simplest-within"))
         options.simplest_frac =
             fmax(cli_double(cli, "simplest-within"), NOTHING);

@@ -217,6 +217,11 @@ void table_init(struct table *table);
  * between misses[k + 1] and misses[k], within TABLE_REACH_TOLERANCE. */
 unsigned table_wrong_reach(const struct table *table);
 
+/* Returns whether two tables belong to one module of TorchRec. The module of
+ * the table "sparse.ebc.t1" is "sparse.ebc". All tables without a dot in their
+ * names belong to one module. */
+bool tables_share_module(const struct table *a, const struct table *b);
+
 unsigned precision_bytes(enum precision precision);
 /* Names of the enum values, indexed by the value. Each array ends with NULL. */
 extern const char *const precision_names[], *const optimizer_names[];

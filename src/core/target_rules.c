@@ -28,20 +28,20 @@
 const struct target_traits target_traits[N_TARGETS] = {
     {TARGET_ANY, "any", "any framework",
      .kinds = {SHARD_ALL_KINDS, SHARD_ALL_KINDS}, .has_groups = true,
-     .has_tiers = true, .precisions = ALL_BITS, .optimizers = ALL_BITS,
-     .replica_optimizers = ALL_BITS},
+     .has_reshard = true, .has_tiers = true, .precisions = ALL_BITS,
+     .optimizers = ALL_BITS, .replica_optimizers = ALL_BITS},
     {TARGET_TORCHREC, "torchrec", "TorchRec",
      .kinds = {SHARD_ALL_KINDS, EC_KINDS},
      .rows = {TARGET_ROWS_HOST, TARGET_ROWS_ALL},
      .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .sequences_alike = true, .has_groups = true, .has_tiers = true,
-     .precisions = ALL_BITS, .optimizers = ALL_BITS,
+     .sequences_alike = true, .has_groups = true, .has_reshard = true,
+     .has_tiers = true, .precisions = ALL_BITS, .optimizers = ALL_BITS,
      .replica_optimizers = ALL_BITS},
     {TARGET_TORCHREC_EC, "torchrec-ec", "TorchRec",
      .kinds = {EC_KINDS, EC_KINDS}, .rows = {TARGET_ROWS_ALL, TARGET_ROWS_ALL},
      .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .sequences_alike = true, .has_groups = true, .has_tiers = true,
-     .precisions = ALL_BITS, .optimizers = ALL_BITS,
+     .sequences_alike = true, .has_groups = true, .has_reshard = true,
+     .has_tiers = true, .precisions = ALL_BITS, .optimizers = ALL_BITS,
      .replica_optimizers = ALL_BITS},
     {TARGET_DLRM, "dlrm", "DLRM", .kinds = {SHARD_ALL_KINDS, 0},
      .rows = {TARGET_ROWS_HOST, TARGET_ROWS_HOST},
@@ -239,15 +239,6 @@ static int check_table(const struct target_traits *target,
     return check_precision(target, table, err);
 }
 
-/* Returns the length of the module's name in a table name such as
- * "sparse.ebc.t1", here 10; 0 if the name has no dot. */
-static size_t module_len(const struct table *table)
-{
-    const char *dot = strrchr(table->name, '.');
-
-    return dot ? (size_t)(dot - table->name) : 0;
-}
-
 /* Returns the first sequence table of the module of this sequence table. */
 static const struct table *first_sequence(const struct problem *problem,
                                           const struct table *table)
@@ -255,8 +246,7 @@ static const struct table *first_sequence(const struct problem *problem,
     const struct table *first = problem->tables;
 
     while (first->output != OUTPUT_SEQUENCE ||
-           module_len(first) != module_len(table) ||
-           memcmp(first->name, table->name, module_len(table)) != 0)
+           !tables_share_module(first, table))
         first++;
     return first;
 }

@@ -61,6 +61,7 @@ struct target_traits {
     bool is_plain;
     bool has_groups;     /* the framework has sharding groups */
     bool has_tiers;      /* the framework has tables in host memory */
+    bool has_reshard;    /* the framework moves tables of a running job */
     unsigned precisions; /* mask of 1 << enum precision */
     unsigned optimizers; /* mask of 1 << enum optimizer, for all tables */
     unsigned replica_optimizers; /* mask for tables with replicas */

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "core/cluster.h"
+#include "core/reshard_rules.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,6 +24,7 @@ struct resharded {
 struct resharding {
     const struct plan_diff *diff;
     struct arena arena;
+    const char *reason;       /* why no table can move; NULL: some can */
     struct resharded *tables; /* [n_tables], of the new plan */
     size_t n_tables, n_moved, n_checkpointed;
     uint64_t moved_bytes; /* sum over the tables that reshard moves */
@@ -30,14 +32,17 @@ struct resharding {
     double link_gbps, reshard_ms, steps_to_pay; /* NAN: unknown */
 };
 
-/* Returns whether TorchRec's plan writes whole pooled tables as column_wise,
- * because it cuts some by columns. */
-static bool is_column_wise(const struct plan *plan)
+/* Returns whether TorchRec's plan writes the whole tables of this table's
+ * module as column_wise, because it cuts some by columns. */
+static bool is_column_wise(const struct plan *plan, const struct table *table)
 {
-    for (size_t i = 0; i < plan->n_shards; i++)
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct table *cut = &plan->problem.tables[plan->shards[i].table];
+
         if (plan->shards[i].kind == SHARD_COLUMN &&
-            plan->problem.tables[plan->shards[i].table].output == OUTPUT_POOLED)
+            cut->output == table->output && tables_share_module(cut, table))
             return true;
+    }
     return false;
 }
 
@@ -69,47 +74,22 @@ static bool has_same_ranks(const struct table_pieces *a,
     return a->n == b->n && i == a->n;
 }
 
-/* Returns whether a rank holds two pieces of the table. */
-static bool shares_rank(const struct table_pieces *pieces)
-{
-    for (size_t i = 0; i < pieces->n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (pieces->pieces[i].device == pieces->pieces[k].device)
-                return true;
-    return false;
-}
-
-static bool is_whole_or_columns(const struct table_pieces *pieces)
-{
-    return pieces->n && pieces->pieces->kind & (SHARD_TABLE | SHARD_COLUMN);
-}
-
 /* Returns why reshard cannot make the change of a table, or NULL. */
 static const char *why_not(const struct resharding *all,
                            const struct resharded *table)
 {
     const struct plan *plans = all->diff->plans;
     const struct table_pieces *a = &table->before, *b = &table->after;
+    const char *reason = all->reason;
 
-    if (plans[0].problem.cluster.n_devices !=
-        plans[1].problem.cluster.n_devices)
-        return "another number of ranks";
-    if (all->diff->moves.n_fates[FATE_ADDED] ||
-        all->diff->moves.n_fates[FATE_REMOVED])
-        return "another set of tables";
-    if (a->table->num_embeddings != b->table->num_embeddings ||
-        a->table->dim != b->table->dim ||
-        a->table->precision != b->table->precision ||
-        a->table->optimizer != b->table->optimizer)
-        return "another size, precision or optimizer";
-    if (b->table->output != OUTPUT_POOLED)
-        return "a sequence: only EmbeddingBagCollections are moved";
-    if (!is_whole_or_columns(a) || !is_whole_or_columns(b))
-        return "rows, grids and replicas are not moved";
-    if (is_column_wise(&plans[0]) != is_column_wise(&plans[1]))
+    reason = reason ? reason : reshard_bars_table(a->table, b->table);
+    reason = reason ? reason : reshard_bars_pieces(a);
+    reason = reason ? reason : reshard_bars_pieces(b);
+    if (reason)
+        return reason;
+    if (is_column_wise(&plans[0], a->table) !=
+        is_column_wise(&plans[1], b->table))
         return "another sharding type";
-    if (shares_rank(a) || shares_rank(b))
-        return "two pieces on one rank";
     if (has_same_ranks(a, b))
         return "other widths on the same ranks, which reshard does not see";
     return NULL;
@@ -161,6 +141,7 @@ static void find_resharding(struct resharding *all,
         table_pieces_find(pieces[i], now->tables, now->n_tables,
                           &diff->plans[i]);
     }
+    all->reason = reshard_bars_job(&diff->plans[0].problem, now, pieces[0]);
     for (size_t t = 0; t < now->n_tables; t++) {
         struct resharded *table = &all->tables[t];
 

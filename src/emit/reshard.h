@@ -4,24 +4,8 @@
 
 #include "emit/plan_diff.h"
 
-/*
- * The part of a change of plans that TorchRec's
- * DistributedModelParallel.reshard can make in a running job, and the part that
- * needs a checkpoint.
- *
- * reshard moves the column pieces of tables of an EmbeddingBagCollection, with
- * their optimizer state, to the ranks of a new plan. TorchRec finds the tables
- * to move by their lists of ranks (output_sharding_plans_delta). So it moves a
- * table only if
- *
- *   - the job keeps its number of ranks, and the table its rows, columns and
- *     precision;
- *   - the table is pooled, and whole or cut by columns in both plans, and both
- *     plans write it as the same sharding type;
- *   - no rank holds two pieces of it in either plan;
- *   - the list of ranks changes, in the order of columns. A change of widths on
- *     the same ranks is invisible to it.
- */
+/* The part of a change of plans that TorchRec's reshard can make in a running
+ * job (core/reshard_rules.h), and the part that needs a checkpoint. */
 
 /* Prints the tables that reshard moves, the tables that need a checkpoint with
  * the reason, and the bytes. The text ends in a newline. */

@@ -24,7 +24,7 @@
 #define MAX_PLANS 2000
 #define QUICK_EFFORT 8000
 #define NEAR_FRAC 0.005
-/* Of the problems without a plan every fourth is searched. Such a search takes
+/* Every fourth problem without a plan is searched. Such a search takes
  * ten times as long as others and has nothing to find. */
 #define NTH_WITHOUT_PLAN 4
 

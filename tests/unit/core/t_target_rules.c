@@ -12,7 +12,7 @@
 #define MAX_TABLES 3
 
 /* A plan with up to three tables on two hosts of two devices. Each case sets
- * what differs from the defaults. */
+ * its differences from the defaults. */
 struct fixture {
     struct table tables[MAX_TABLES];
     struct shard shards[MAX_SHARDS];
