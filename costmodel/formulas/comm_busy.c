@@ -45,7 +45,7 @@ static void compute(const struct oracle *base, const double *sums, size_t n,
     oracle->unbusy.compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++)
         compute_ms[i] =
-            comm_busy_compute_ms(oracle, sums + i * base->width, compute_ms[i]);
+            comm_compute_ms(oracle, sums + i * base->width, compute_ms[i]);
 }
 
 /* Fills the busy lanes of devices that hold no shards. */

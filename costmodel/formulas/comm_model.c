@@ -205,45 +205,59 @@ static const double *busy_lanes(const struct comm_oracle *oracle,
     return oracle->busy_at ? sums + oracle->busy_at : none;
 }
 
-/* Returns the compute of a device that only the busy lanes hold. */
-static double busy_ms(const double busy[N_BUSY_LANES])
-{
-    return busy[LANE_BUSY_CACHE] + busy[LANE_BUSY_FORWARD] +
-           busy[LANE_BUSY_BACKWARD];
-}
-
-double comm_busy_compute_ms(const struct comm_oracle *oracle,
-                            const double *sums, double compute_ms)
+static struct comm_added added_of(const struct comm_oracle *oracle,
+                                  const double *sums)
 {
     const double *busy = busy_lanes(oracle, sums);
+    struct comm_added added = {busy[LANE_BUSY_CACHE], busy[LANE_BUSY_FORWARD],
+                               busy[LANE_BUSY_BACKWARD], busy[LANE_SLOWDOWN]};
 
-    return max_of(compute_ms + busy_ms(busy), 0) * (1 + busy[LANE_SLOWDOWN]);
+    if (oracle->tiers)
+        oracle->add_tiers_ms(oracle, sums, &added);
+    return added;
+}
+
+static double sum_added(const struct comm_added *added)
+{
+    return added->cache_ms + added->forward_ms + added->backward_ms;
+}
+
+static double with_added(const struct comm_added *added, double compute_ms)
+{
+    return max_of(compute_ms + sum_added(added), 0) * (1 + added->slowdown);
+}
+
+double comm_compute_ms(const struct comm_oracle *oracle, const double *sums,
+                       double compute_ms)
+{
+    const struct comm_added added = added_of(oracle, sums);
+
+    return with_added(&added, compute_ms);
 }
 
 /* Fills the phases in which a device does not wait for other devices: work on
  * ids in its own memory, and compute. compute_ms and forward_ms do not include
- * the busy lanes. */
+ * `added`. */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
-                       double compute_ms, double forward_ms,
-                       double phases_ms[N_PHASES])
+                       const struct comm_added *added, double compute_ms,
+                       double forward_ms, double phases_ms[N_PHASES])
 {
     const struct comm_model *model = &oracle->comm;
     const double *lanes = sums + oracle->comm_at;
-    const double *busy = busy_lanes(oracle, sums);
-    const double update = update_ms(lanes), slow = 1 + busy[LANE_SLOWDOWN];
+    const double update = update_ms(lanes), slow = 1 + added->slowdown;
     const bool fills_cache = oracle->step.pipeline == PIPELINE_PREFETCH;
 
     phases_ms[PHASE_PERMUTE] =
         id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
         id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]) +
         oracle->find_ms;
-    phases_ms[PHASE_CACHE] = fills_cache ? slow * busy[LANE_BUSY_CACHE] : 0;
+    phases_ms[PHASE_CACHE] = fills_cache ? slow * added->cache_ms : 0;
     phases_ms[PHASE_FORWARD] =
-        slow * (max_of(forward_ms + busy[LANE_BUSY_FORWARD], 0) +
-                (fills_cache ? 0 : busy[LANE_BUSY_CACHE]));
+        slow * (max_of(forward_ms + added->forward_ms, 0) +
+                (fills_cache ? 0 : added->cache_ms));
     phases_ms[PHASE_BACKWARD] =
         slow * max_of(max_of(max_of(compute_ms - update, 0) - forward_ms, 0) +
-                          busy[LANE_BUSY_BACKWARD],
+                          added->backward_ms,
                       0);
     phases_ms[PHASE_UPDATE] = slow * update;
 }
@@ -291,14 +305,14 @@ static void phases(const struct oracle *base, const double *sums,
     exchange_phases(oracle, sums, phases_ms[0]);
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
         const double *own = sums + r * (size_t)base->width;
-        const double *busy = busy_lanes(oracle, own);
+        const struct comm_added added = added_of(oracle, own);
         const double own_ms =
-            compute_ms[r] / (1 + busy[LANE_SLOWDOWN]) - busy_ms(busy);
+            compute_ms[r] / (1 + added.slowdown) - sum_added(&added);
 
         if (r)
             memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
-        own_phases(oracle, own, own_ms, comm_forward_ms(oracle, own, own_ms),
-                   phases_ms[r]);
+        own_phases(oracle, own, &added, own_ms,
+                   comm_forward_ms(oracle, own, own_ms), phases_ms[r]);
     }
 }
 
@@ -375,14 +389,15 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         oracle->unbusy.compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
         const double *own = sums + i * base->width;
+        const struct comm_added added = added_of(oracle, own);
         double phases_ms[N_PHASES], forward;
 
         if (oracle->device_ms)
             compute_ms[i] = oracle->device_ms(oracle, own, &forward);
         else
             forward = comm_forward_ms(oracle, own, compute_ms[i]);
-        own_phases(oracle, own, compute_ms[i], forward, phases_ms);
-        compute_ms[i] = comm_busy_compute_ms(oracle, own, compute_ms[i]);
+        own_phases(oracle, own, &added, compute_ms[i], forward, phases_ms);
+        compute_ms[i] = with_added(&added, compute_ms[i]);
         sent_phases(oracle, own, phases_ms);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }

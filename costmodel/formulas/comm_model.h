@@ -74,6 +74,13 @@ struct reduction_ring {
     double sent;        /* bytes that a rank sends for each byte that it has */
 };
 
+/* Time of a device that only lanes of busy devices and of tiers hold, by the
+ * part of the step. */
+struct comm_added {
+    double cache_ms, forward_ms, backward_ms;
+    double slowdown; /* all compute takes 1 + slowdown times as long */
+};
+
 /* First member of every oracle that uses the communication model. The lanes of
  * enum comm_lane are the last lanes of its vectors, except for those of enum
  * busy_lane. */
@@ -97,6 +104,12 @@ struct comm_oracle {
      * or 0 if there is one group */
     uint32_t sync_at;
     struct oracle_ops unbusy;   /* functions that know no busy lanes */
+    struct oracle_ops untiered; /* functions that know no lanes of tiers */
+    /* Tables in host memory (costmodel/formulas/comm_tiers.h); NULL: none. The
+     * function adds their time. */
+    const struct comm_tiers *tiers;
+    void (*add_tiers_ms)(const struct comm_oracle *oracle, const double *sums,
+                         struct comm_added *added);
     struct oracle_ops unsynced; /* functions that do not know sync_at */
     uint32_t per_group;         /* devices of a host, or of an NVLink domain */
     /* Time of the communication model's dedup.find. The time of dedup.copy is
@@ -119,13 +132,13 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
  * several groups have no busy_ms. With one group nothing changes. */
 void comm_oracle_add_sync(struct comm_oracle *oracle);
 /* Returns the forward part of a device's compute, without the update of
- * replicas. compute_ms is the compute without the busy lanes. */
+ * replicas. compute_ms is the compute without struct comm_added. */
 double comm_forward_ms(const struct comm_oracle *oracle, const double *sums,
                        double compute_ms);
-/* Returns the compute of a device with the busy lanes, from the compute without
- * them. */
-double comm_busy_compute_ms(const struct comm_oracle *oracle,
-                            const double *sums, double compute_ms);
+/* Returns the compute of a device with struct comm_added, from the compute
+ * without it. */
+double comm_compute_ms(const struct comm_oracle *oracle, const double *sums,
+                       double compute_ms);
 /* Returns the time of a ring all-reduce of a gradient of `bytes` among all
  * devices of the job. */
 double comm_allreduce_ms(const struct comm_oracle *oracle, double bytes);

@@ -29,6 +29,7 @@
 #include "core/sharding_groups.h"
 #include "costmodel/formulas/comm_busy.h"
 #include "costmodel/formulas/comm_curves.h"
+#include "costmodel/formulas/comm_tiers.h"
 #include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/fast_mlp.h"
 #include "costmodel/formulas/features.h"
@@ -585,6 +586,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
     comm_oracle_init(&learned->priced, &ops);
     comm_oracle_add_busy(&learned->priced, arena);
     comm_oracle_add_sync(&learned->priced);
+    if (comm_oracle_add_tiers(&learned->priced, learned->spec, arena, err))
+        return -1;
     if (dense_cost_add(&learned->priced, learned->spec,
                        learned->is_elsewhere ? NULL : &model->products, err))
         return -1;

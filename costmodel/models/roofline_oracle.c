@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "core/sharding_groups.h"
 #include "costmodel/formulas/comm_busy.h"
+#include "costmodel/formulas/comm_tiers.h"
 #include "costmodel/formulas/dense_cost.h"
 #include "costmodel/formulas/roofline.h"
 #include "costmodel/modelfile/gpu_file.h"
@@ -138,5 +139,9 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
     if (gpu_spec_get(&spec, gpu, arena, err))
         return -1;
     *out = roofline_oracle(spec, problem, arena);
-    return roofline_add_dense(*out, err);
+    return comm_oracle_add_tiers((struct comm_oracle *)*out, spec, arena,
+                                 err) ||
+                   roofline_add_dense(*out, err)
+               ? -1
+               : 0;
 }

@@ -87,6 +87,9 @@ struct cost_source {
     /* device that the model's data were measured on, or NULL */
     const char *device;
     struct cost_error lookup_error, exchange_error;
+    /* Error of the time of tables in host memory, as a share of the plan's
+     * total. Set only in a plan that was priced. */
+    struct cost_error tier_error;
     enum host_basis host;
     /* The following members are set only in a plan that was priced. */
     struct cost_outside *outside; /* [n_outside] */
@@ -187,6 +190,28 @@ struct oracle_ops {
                     struct arena *arena);
 };
 
+/* Lanes of an oracle that prices tiers, from oracle->tier_lane on. Lanes of the
+ * oracle's own may follow. */
+enum oracle_tier_lane {
+    /* usable memory of the device in bytes; 0: that of the largest device */
+    ORACLE_TIER_ROOM,
+    /* memory of the shards in bytes, without slots of caches */
+    ORACLE_TIER_USED,
+    /* 1: the device's caches miss the bytes of the next lane per batch; 0: the
+     * oracle predicts them, as if all memory that is left were slots of
+     * caches */
+    ORACLE_TIER_KNOWN,
+    ORACLE_TIER_MISSED,
+    /* ms to manage the ids of cached tables, and ms of the forward and of the
+     * backward for all other work of tiers */
+    ORACLE_TIER_IDS,
+    ORACLE_TIER_FORWARD,
+    ORACLE_TIER_BACKWARD,
+    N_ORACLE_TIERS
+};
+
+struct cache_curve;
+
 /* Common part of all oracles: the first member of the struct that each cost
  * model defines for its oracle. */
 struct oracle {
@@ -227,6 +252,11 @@ struct oracle {
     bool prices_empty_blocks;
     /* true: the oracle prices tables in host memory (enum tier) */
     bool prices_tiers;
+    /* Set if the oracle prices tiers: index of the first lane of enum
+     * oracle_tier_lane, and curves of the tables (cache_curves, [n_tables]). */
+    uint32_t tier_lane;
+    const struct cache_curve *curves;
+    double link_gbps; /* bandwidth of the link between a device and its host */
     /* true: the cost model ignores hot rows. All row blocks of a table with the
      * same number of rows then cost the same. */
     bool prices_even_rows;

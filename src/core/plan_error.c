@@ -39,9 +39,10 @@ double plan_error_frac(const struct plan *plan)
     if (!(parts.lookup_ms <= 0 || lookup_ms > 0) ||
         !(parts.exchange_ms <= 0 || exchange_ms > 0))
         return 0;
-    return hypot(hypot(lookup_ms, exchange_ms),
-                 dense_cost_ms(&plan->dense) * plan->dense.error_frac) /
-           plan->total_ms;
+    return hypot(hypot(hypot(lookup_ms, exchange_ms),
+                       dense_cost_ms(&plan->dense) * plan->dense.error_frac) /
+                     plan->total_ms,
+                 plan->cost.tier_error.frac);
 }
 
 void plan_print_error(const struct plan *plan, struct buf *out)

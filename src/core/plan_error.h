@@ -23,8 +23,8 @@ struct priced_parts {
 struct priced_parts plan_priced_parts(const struct plan *plan);
 
 /* Returns the relative error of total_ms, as if the errors of lookups,
- * exchanges and the dense part were independent. Returns 0 if the error is
- * unknown. */
+ * exchanges, tables in host memory and the dense part were independent. Returns
+ * 0 if the error is unknown. */
 double plan_error_frac(const struct plan *plan);
 /* Prints the relative error of total_ms, such as " +-16 %". If only the error
  * of the lookups is known, prints their part, " +-16 % of look-ups alone".

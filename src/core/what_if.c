@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/what_if.h"
 
+#include "core/cache_use.h"
 #include "core/canonical.h"
 #include "core/memory.h"
 
@@ -46,7 +47,7 @@ static void sum_up(struct what_if *what_if)
 static bool are_same_piece(const struct problem *problem, const struct shard *a,
                            const struct shard *b)
 {
-    return a->table == b->table && a->kind == b->kind &&
+    return a->table == b->table && a->kind == b->kind && a->tier == b->tier &&
            a->row_begin == b->row_begin && a->row_end == b->row_end &&
            a->col_begin == b->col_begin && a->col_end == b->col_end &&
            (!shard_cuts_rows(a->kind) ||
@@ -84,6 +85,36 @@ static void embed(const struct oracle *oracle, const struct shard *shards,
     }
 }
 
+/* Sets the misses of the plan's caches in the sums. */
+static void set_misses(struct what_if *what_if)
+{
+    const struct oracle *oracle = what_if->oracle;
+    double *lanes = what_if->sums + oracle->tier_lane;
+    struct cache_pools pools;
+    struct pool_use *uses;
+
+    cache_pools_init(&pools, what_if->plan);
+    uses = mem_alloc(pools.n, sizeof(*uses));
+    pools_use(what_if->plan, &pools, oracle->curves, uses);
+    for (size_t p = 0; p < pools.n; p++) {
+        double *device = lanes + pools.pools[p].device * (size_t)oracle->width;
+
+        device[ORACLE_TIER_KNOWN] = 1;
+        device[ORACLE_TIER_MISSED] += uses[p].fill_bytes;
+    }
+    mem_free(uses);
+    cache_pools_release(&pools);
+}
+
+/* The caches of a device whose shards change are not known. */
+static void forget_misses(const struct oracle *oracle,
+                          const struct shard *shards, size_t n, double *sums)
+{
+    for (size_t i = 0; i < n && oracle->prices_tiers; i++)
+        sums[shards[i].device * (size_t)oracle->width + oracle->tier_lane +
+             ORACLE_TIER_KNOWN] = 0;
+}
+
 void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
 {
@@ -101,6 +132,8 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     oracle_empty_sums(oracle, what_if->sums);
     embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
     sum_up(what_if);
+    if (oracle->prices_tiers && plan_has_caches(plan))
+        set_misses(what_if);
 }
 
 void what_if_release(struct what_if *what_if)
@@ -129,6 +162,8 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
     embed(oracle, edit->come, edit->n_come, vectors);
     oracle_add_shards(oracle, edit->come, vectors, edit->n_come, 1,
                       what_if->step_sums);
+    forget_misses(oracle, gone, n_gone, what_if->step_sums);
+    forget_misses(oracle, edit->come, edit->n_come, what_if->step_sums);
     mem_free(vectors);
     mem_free(gone);
     oracle->ops->compute(oracle, what_if->step_sums, n, what_if->compute_ms);

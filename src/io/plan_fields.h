@@ -170,7 +170,13 @@ static const struct place_field measured_field[] = {
     {"measured", MEMBER_BOOL, 0, false, 0, 0, NULL}};
 /* Indices in cost_fields. Each of the two errors has two members, NAME_frac and
  * NAME_of. The writer writes the two members only if NAME_frac is not 0. */
-enum { OF_BASIS = 2, OF_LOOKUP_ERROR = 5, OF_EXCHANGE_ERROR = 7, OF_HOST = 9 };
+enum {
+    OF_BASIS = 2,
+    OF_LOOKUP_ERROR = 5,
+    OF_EXCHANGE_ERROR = 7,
+    OF_HOST = 9,
+    OF_TIER_ERROR
+};
 #define SOURCE(member) MEMBER_OF(struct cost_source, member)
 static const struct place_field cost_fields[] = {
     {"name", SOURCE(name), true, 0, 0, NULL},
@@ -184,6 +190,8 @@ static const struct place_field cost_fields[] = {
     {"exchange_error_frac", SOURCE(exchange_error.frac), false, 0, 1e6, NULL},
     {"exchange_error_of", SOURCE(exchange_error.ground), false, 0, 0, NULL},
     {"host", SOURCE(host), false, 0, 0, host_basis_names},
+    {"tier_error_frac", SOURCE(tier_error.frac), false, 0, 1e6, NULL},
+    {"tier_error_of", SOURCE(tier_error.ground), false, 0, 0, NULL},
 };
 /* Loss of the plan if the wire is slower than assumed. The last two members are
  * written only if they are not 0. */

@@ -122,6 +122,8 @@ static json_t *from_cost_source(const struct cost_source *cost)
         place_set_fields(value, cost, &cost_fields[OF_EXCHANGE_ERROR], 2);
     if (cost->host != HOST_NONE)
         place_set_fields(value, cost, &cost_fields[OF_HOST], 1);
+    if (cost->tier_error.frac > 0)
+        place_set_fields(value, cost, &cost_fields[OF_TIER_ERROR], 2);
     if (cost->n_outside)
         set(value, "outside", cost_outside_to_json(cost));
     return value;
