@@ -15,6 +15,9 @@ static const struct option_spec own_options[] = {
     OPTIONS_HEADED(COST_HEADING),
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model that prices both plans; default: the plans' own"},
+    {"checkpoint-gbps", 0, OPTION_DOUBLE, "X", "0.8", 1e-6, 1e6, NULL,
+     "with --format reshard: GB/s at which each GPU writes and reads a "
+     "checkpoint"},
     OPTIONS_HEADED(OUTPUT_HEADING),
     {"format", 'f', OPTION_CHOICE, "FORMAT", "moves", 0, 0, "moves|reshard",
      "moves: all moves; reshard: the tables that TorchRec can move in a "
@@ -70,7 +73,11 @@ static void warn_dealt(const struct plan *plan, const char *path,
 static int run_diff(struct cli *cli, struct err *err)
 {
     struct plan_diff diff = {.paths = {cli->args[0], cli->args[1]}};
+    const bool is_reshard = !strcmp(cli_string(cli, "format"), "reshard");
 
+    if (cli_given(cli, "checkpoint-gbps") && !is_reshard)
+        return err_usage(err,
+                         "option '--checkpoint-gbps' needs '--format reshard'");
     for (int i = 0; i < 2; i++)
         if (planning_load(&diff.plans[i], diff.paths[i], NULL, cli, err))
             return -1;
@@ -87,12 +94,14 @@ static int run_diff(struct cli *cli, struct err *err)
     if (price_both(&diff, cli, err))
         return -1;
     plan_diff_find(&diff, cli->arena);
-    if (!strcmp(cli_string(cli, "format"), "reshard")) {
+    if (is_reshard) {
+        const double gbps = cli_double(cli, "checkpoint-gbps");
+
         if (problem_n_groups(&diff.plans[0].problem) > 1)
             return err_usage(err, "option '--format reshard' needs plans of "
                                   "one group");
-        cli_print_json(reshard_to_json(&diff));
-        reshard_print(&diff, cli_text());
+        cli_print_json(reshard_to_json(&diff, gbps));
+        reshard_print(&diff, gbps, cli_text());
         return 0;
     }
     cli_print_json(plan_diff_to_json(&diff));

@@ -29,6 +29,13 @@ static struct memory_items stored(const struct table_pieces *pieces,
                         pieces->layout, &own);
 }
 
+uint64_t piece_stored_bytes(const struct table_pieces *pieces, size_t i)
+{
+    const struct shard *piece = &pieces->pieces[i];
+
+    return stored(pieces, piece, piece).total;
+}
+
 /* Computes the cells that pieces a and b have in common. Returns false if they
  * have no common cell. */
 static bool overlap(struct shard *common, const struct shard *a,

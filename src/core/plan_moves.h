@@ -111,6 +111,8 @@ struct table_pieces {
  * out[i].table is NULL. The tables and pieces in out[] belong to the plan. */
 void table_pieces_find(struct table_pieces *out, const struct table *tables,
                        size_t n, const struct plan *plan);
+/* Returns the bytes of weights and optimizer state of piece i. */
+uint64_t piece_stored_bytes(const struct table_pieces *pieces, size_t i);
 /* Returns the bytes that plan_moves_find counts for one table, given its pieces
  * in the old plan (`before`) and in the new plan (`after`). `removed` of the
  * result is 0. */

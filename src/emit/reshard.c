@@ -29,7 +29,11 @@ struct resharding {
     size_t n_tables, n_moved, n_checkpointed;
     uint64_t moved_bytes; /* sum over the tables that reshard moves */
     double torchrec_bytes;
-    double link_gbps, reshard_ms, steps_to_pay; /* NAN: unknown */
+    double link_gbps, reshard_ms; /* NAN: unknown */
+    double checkpoint_gbps, checkpoint_ms;
+    /* steps until the shorter step pays for each way; NAN: unknown, never, or
+     * reshard cannot make all changes */
+    double steps_to_pay, checkpoint_steps_to_pay;
 };
 
 /* Returns whether TorchRec's plan writes the whole tables of this table's
@@ -95,12 +99,59 @@ static const char *why_not(const struct resharding *all,
     return NULL;
 }
 
-/* Sets the time of the moves at the link that the cost model or the plan names,
- * and the number of steps until the gain pays for it. The slowest GPU sends or
- * receives most. */
+/* Returns the most bytes that a GPU holds of the tables that change. `plan` is
+ * one of the two plans. All GPUs read replicas, and the first one writes them
+ * (has_copies: false). */
+static double most_held(struct resharding *all, const struct plan *plan,
+                        bool has_copies)
+{
+    const struct problem *problem = &plan->problem;
+    double *bytes = ARENA_NEW(&all->arena, double, problem->cluster.n_devices);
+    const bool is_old = plan == &all->diff->plans[0];
+    double most = 0;
+
+    for (size_t t = 0; t < all->n_tables; t++) {
+        const struct table_pieces *pieces =
+            is_old ? &all->tables[t].before : &all->tables[t].after;
+
+        for (size_t i = 0; i < pieces->n && !all->tables[t].stays; i++) {
+            const struct shard *shard = &pieces->pieces[i];
+
+            if (i && !has_copies && shard_is_replica(shard->kind))
+                break;
+            bytes[shard->device] += (double)piece_stored_bytes(pieces, i);
+        }
+    }
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
+        most = fmax(most, bytes[r]);
+    return most;
+}
+
+/* Sets the time to write and to read all tables that change. Each GPU writes
+ * its pieces under the old plan and reads those under the new one. */
+static void set_checkpoint(struct resharding *all)
+{
+    const struct plan *plans = all->diff->plans;
+    const double bytes =
+        most_held(all, &plans[0], false) + most_held(all, &plans[1], true);
+
+    all->checkpoint_ms = bytes / (all->checkpoint_gbps * 1e6);
+}
+
+/* Returns the number of steps until the gain pays for a change of this time. */
+static double steps_to_pay(const struct resharding *all, double ms)
+{
+    const struct plan *plans = all->diff->plans;
+    const double gain_ms = plans[0].total_ms - plans[1].total_ms;
+
+    return diff_is_priced(plans) && gain_ms > 0 ? ceil(ms / gain_ms) : NAN;
+}
+
+/* Sets the time of the moves at the link that the cost model or the plan names.
+ * The slowest GPU sends or receives most. */
 static void set_times(struct resharding *all)
 {
-    const struct plan *plans = all->diff->plans, *now = &plans[1];
+    const struct plan *now = &all->diff->plans[1];
     const struct plan_moves *moves = &all->diff->moves;
     const struct cluster *cluster = &now->problem.cluster;
     const bool is_inter = cluster_group(cluster) < cluster->n_devices;
@@ -108,7 +159,7 @@ static void set_times(struct resharding *all)
     const double priced =
         is_inter ? now->cost.wire.inter_gbps : now->cost.wire.intra_gbps;
     double *bytes = ARENA_NEW(&all->arena, double, 2 * moves->n_devices);
-    double most = 0, gain_ms = plans[0].total_ms - plans[1].total_ms;
+    double most = 0;
 
     for (size_t i = 0; i < moves->n_moves; i++) {
         const struct move *move = &moves->moves[i];
@@ -123,18 +174,22 @@ static void set_times(struct resharding *all)
         most = fmax(most, bytes[i]);
     all->link_gbps = given > 0 ? given : priced > 0 ? priced : NAN;
     all->reshard_ms = most / (all->link_gbps * 1e6);
-    all->steps_to_pay = diff_is_priced(plans) && gain_ms > 0
-                            ? ceil(all->reshard_ms / gain_ms)
-                            : NAN;
+    all->steps_to_pay =
+        all->n_checkpointed ? NAN : steps_to_pay(all, all->reshard_ms);
+    set_checkpoint(all);
+    all->checkpoint_steps_to_pay = steps_to_pay(all, all->checkpoint_ms);
 }
 
 static void find_resharding(struct resharding *all,
-                            const struct plan_diff *diff)
+                            const struct plan_diff *diff,
+                            double checkpoint_gbps)
 {
     const struct problem *now = &diff->plans[1].problem;
     struct table_pieces *pieces[2];
 
-    *all = (struct resharding){.diff = diff, .n_tables = now->n_tables};
+    *all = (struct resharding){.diff = diff,
+                               .n_tables = now->n_tables,
+                               .checkpoint_gbps = checkpoint_gbps};
     all->tables = ARENA_NEW(&all->arena, struct resharded, now->n_tables);
     for (unsigned i = 0; i < 2; i++) {
         pieces[i] = ARENA_NEW(&all->arena, struct table_pieces, now->n_tables);
@@ -204,11 +259,19 @@ static void print_tables(const struct resharding *all, bool is_moved,
             print_table(&all->tables[t], out);
 }
 
-void reshard_print(const struct plan_diff *diff, struct buf *out)
+static void print_steps(double steps, struct buf *out)
+{
+    if (!isnan(steps))
+        buf_printf(out, "; the new plan pays for it in %.0f steps", steps);
+    buf_printf(out, "\n");
+}
+
+void reshard_print(const struct plan_diff *diff, double checkpoint_gbps,
+                   struct buf *out)
 {
     struct resharding all;
 
-    find_resharding(&all, diff);
+    find_resharding(&all, diff, checkpoint_gbps);
     buf_printf(out, "reshard moves %zu table%s", all.n_moved,
                all.n_moved == 1 ? "" : "s");
     buf_printf(out, ", %s", TEXT_BYTES(all.moved_bytes));
@@ -218,15 +281,19 @@ void reshard_print(const struct plan_diff *diff, struct buf *out)
     if (all.n_moved && !isnan(all.reshard_ms)) {
         buf_printf(out, "  %.4g ms at %.4g GB/s a GPU", all.reshard_ms,
                    all.link_gbps);
-        if (!isnan(all.steps_to_pay))
-            buf_printf(out, "; the new plan pays for it in %.0f steps",
-                       all.steps_to_pay);
-        buf_printf(out, "\n");
+        print_steps(all.steps_to_pay, out);
     }
     buf_printf(out, "%zu table%s need%s a checkpoint\n", all.n_checkpointed,
                all.n_checkpointed == 1 ? "" : "s",
                all.n_checkpointed == 1 ? "s" : "");
     print_tables(&all, false, out);
+    if (all.n_moved + all.n_checkpointed) {
+        buf_printf(out,
+                   "a checkpoint of all changes takes %.4g s at %.4g GB/s a "
+                   "GPU",
+                   all.checkpoint_ms / 1000, all.checkpoint_gbps);
+        print_steps(all.checkpoint_steps_to_pay, out);
+    }
     arena_release(&all.arena);
 }
 
@@ -266,20 +333,23 @@ static json_t *tables_to_json(const struct resharding *all, bool is_moved)
     return list;
 }
 
-json_t *reshard_to_json(const struct plan_diff *diff)
+json_t *reshard_to_json(const struct plan_diff *diff, double checkpoint_gbps)
 {
     struct resharding all;
     json_t *root;
 
-    find_resharding(&all, diff);
-    root = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reshard",
-                     tables_to_json(&all, true), "checkpoint",
+    find_resharding(&all, diff, checkpoint_gbps);
+    root = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
+                     "reshard", tables_to_json(&all, true), "checkpoint",
                      tables_to_json(&all, false), "moved_bytes",
                      json_whole(all.moved_bytes), "torchrec_bytes",
                      json_real(all.torchrec_bytes), "link_gbps",
                      json_real_or_null(all.link_gbps), "reshard_ms",
                      json_real_or_null(all.reshard_ms), "steps_to_pay",
-                     json_real_or_null(all.steps_to_pay));
+                     json_real_or_null(all.steps_to_pay), "checkpoint_gbps",
+                     all.checkpoint_gbps, "checkpoint_ms", all.checkpoint_ms,
+                     "checkpoint_steps_to_pay",
+                     json_real_or_null(all.checkpoint_steps_to_pay));
     arena_release(&all.arena);
     return root;
 }

@@ -32,6 +32,15 @@ plan old.csv -o old.json >/dev/null 2>&1
 plan new.csv --from old.json --reshardable -o new.json 2>/dev/null |
     sed -n '/^from/,$p'
 "$ns" diff old.json new.json --format reshard
+"$ns" diff old.json new.json --format reshard --checkpoint-gbps 2 \
+    --cost roofline:h100 | grep GB/s
+for plan in old new; do
+    "$ns" emit $plan.json --format torchrec -o $plan.torchrec \
+        --sequence-module m.ec >/dev/null 2>&1
+done
+"$ns" diff old.torchrec new.torchrec --tables new.csv --batch 4096 \
+    --intra-gbps 100 --cost torchrec --format reshard | tail -n 4
+"$ns" diff old.json new.json --checkpoint-gbps 2 2>&1 || echo "status $?"
 plan new.csv --from old.json --reshardable --move-limit 0 2>/dev/null |
     sed -n '/^from/,$p'
 echo "== refused"
