@@ -171,20 +171,20 @@ def check_line():
         shadow, _, _ = lines(one(), mode="shadow", **whole)
     step = f"a step of {planner.neuroshard_plan.step_ms:.4g} ms"
     ok(
-        levels == ["INFO"] and step in line and "TorchRec's planner: " in line,
+        levels == ["INFO"] and step in line and "TorchRec's planner" in line,
         "the line of a plan that does not change training",
         f"{levels} {line}",
     )
     ok("GPU work 0." in host and ", host 2 ms)" in host, "and its host", host)
     ok(
         cut_levels == ["WARNING"]
-        and "row-wise Adagrad goes by pieces of rows, not by rows, in 1" in cut
-        and "1 table (c)" in cut,
+        and "training changes: 1 by columns (a), a state per piece, "
+        "1 replicated (c), the dense optimizer" in cut,
         "training changes",
         f"{cut_levels} {cut}",
     )
     ok(
-        "\n    planned by" in shadow and "TorchRec's planner:" not in shadow,
+        "\n    planned by" in shadow and "TorchRec's planner (" not in shadow,
         "the line of a shadow, without the gain",
         shadow,
     )

@@ -2,7 +2,7 @@
 """Plans that fit the memory by TorchRec's own estimate, but not by ours."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import Error, _placing, _shadow, _stock
 
@@ -44,24 +44,20 @@ def _by_estimate(
     """Plans for GPUs of somewhat more memory, and then by the weights alone,
     where it keeps free what the estimate counts in addition, until a plan fits
     by the estimate."""
-    cluster = options["cluster"]
-    memory = _flat(cluster["hosts"], "memory")
-    used = _flat(cluster["hosts"], "used")
-    topology, more = planner._topology, 0
-    clusters = [_with_memory(cluster, factor) for factor in FACTORS]
+    cluster, topology, more = options["cluster"], planner._topology, 0
     for n in range(len(FACTORS) + TRIES):
-        asked: Dict[str, Any] = {**options}
-        if n < len(FACTORS):
-            asked["cluster"] = clusters[n]
+        is_larger = n < len(FACTORS)
+        if is_larger:
+            asked = {"cluster": _larger(cluster, FACTORS[n])}
         else:
-            asked["cluster"] = _with_more(cluster, more)
+            asked = {"cluster": _fuller(cluster, more)}
             asked["memory_model"] = "weights"
         try:
-            placing = run(asked)
+            placing = run({**options, **asked})
         except Error as error:
             if error.status != NO_PLAN:
                 raise
-            if n < len(FACTORS):
+            if is_larger:
                 continue
             return None
         sharding = placing.sharding_plan(
@@ -71,40 +67,36 @@ def _by_estimate(
         taken = _stock.memory(
             chosen, topology.world_size, topology.compute_device
         )
-        if all(a + b <= c for a, b, c in zip(taken, used, memory)):
+        free = [
+            memory - used
+            for host in cluster["hosts"]
+            for memory, used in zip(host["memory"], host["used"])
+        ]
+        if all(a <= b for a, b in zip(taken, free)):
             return placing
-        if n >= len(FACTORS):
-            weights = [
-                device["memory_bytes"]["weights"]
-                for device in placing.plan.json["devices"]
-            ]
+        if not is_larger:
+            devices = placing.plan.json["devices"]
+            weights = [one["memory_bytes"]["weights"] for one in devices]
             more = max(more, *(a - b for a, b in zip(taken, weights)))
     return None
 
 
-def _flat(hosts: List[Dict[str, Any]], member: str) -> List[int]:
-    return [size for host in hosts for size in host[member]]
+def _larger(cluster: Dict[str, Any], factor: float) -> Any:
+    """Returns the cluster with `factor` times the memory of each GPU."""
+    return _stock.on_hosts(
+        cluster,
+        lambda host: {"memory": [round(m * factor) for m in host["memory"]]},
+    )
 
 
-def _with_more(cluster: Dict[str, Any], more: int) -> Dict[str, Any]:
+def _fuller(cluster: Dict[str, Any], more: int) -> Any:
     """Returns the cluster with `more` bytes of each GPU in use."""
-    hosts = [
-        {
-            **host,
+    return _stock.on_hosts(
+        cluster,
+        lambda host: {
             "used": [
                 min(used + more, memory)
                 for used, memory in zip(host["used"], host["memory"])
-            ],
-        }
-        for host in cluster["hosts"]
-    ]
-    return {**cluster, "hosts": hosts}
-
-
-def _with_memory(cluster: Dict[str, Any], factor: float) -> Dict[str, Any]:
-    """Returns the cluster with `factor` times the memory of each GPU."""
-    hosts = [
-        {**host, "memory": [round(size * factor) for size in host["memory"]]}
-        for host in cluster["hosts"]
-    ]
-    return {**cluster, "hosts": hosts}
+            ]
+        },
+    )

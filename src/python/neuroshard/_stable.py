@@ -7,10 +7,15 @@ import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
 
-from . import Error, _loader, _placing, _stock, diff, price
-from ._summary import BY_ROW
+from . import Error, _loader, _placing, _stock, diff
 
 STATELESS = ("sgd",)
+# Optimizers that keep one value per row or take a norm over a row. For a
+# column-wise shard the row is that of the shard.
+BY_ROW = (
+    *("rowwise_adagrad", "partial_rowwise_adam"),
+    *("partial_rowwise_lamb", "lamb"),
+)
 Run = Callable[[Dict[str, Any]], _placing.Placing]
 
 
@@ -38,7 +43,7 @@ def place(
     cuts = _cuts(before)
     for row, table, cut in zip(first.rows, before["tables"], cuts):
         _keep_state(row, table, cut)
-    kept = _fitting(before, options)
+    kept = _fitting(run, options, before)
     fresh = run({**options, "from_": before})
     lost = [
         table["name"]
@@ -111,33 +116,13 @@ def _keep_state(row: Dict[str, Any], table: Dict[str, Any], cut: Cut) -> None:
         row["sharding"] = sorted(fit)
 
 
-def _fitting(plan: Dict[str, Any], options: Dict[str, Any]) -> Any:
-    """Returns the plan with its price and the memory of the job's GPUs; None
-    if it does not fit."""
-    hosts = options["cluster"]["hosts"]
-    memory = [size for host in hosts for size in host["memory"]]
-    used = [size for host in hosts for size in host["used"]]
-    cluster = {
-        **plan["cluster"],
-        **{"memory_bytes": memory, "reserve_bytes": used},
-    }
-    for member in ("busy_ms", "other_kinds", "slowdown"):
-        cluster.pop(member, None)
-    for member in ("intra_gbps", "inter_gbps"):
-        cluster.pop(member, None)
-        if options.get(member):
-            cluster[member] = options[member]
-    if "slowdown" in hosts[0]:
-        cluster["slowdown"] = [x for host in hosts for x in host["slowdown"]]
-    if "busy_ms" in hosts[0]:
-        cluster["busy_ms"] = {
-            phase: [ms for host in hosts for ms in host["busy_ms"][phase]]
-            for phase in hosts[0]["busy_ms"]
-        }
-        cluster["other_kinds"] = options["cluster"]["other_kinds"]
-    cost = {"cost": options["cost"]} if options.get("cost") else {}
+def _fitting(
+    run: Run, options: Dict[str, Any], before: Dict[str, Any]
+) -> Any:
+    """Returns the plan with its price on the job's GPUs; None if it does not
+    fit."""
     try:
-        return price({**plan, "cluster": cluster}, **cost)
+        return run({**options, "from_": before, "move_limit": 0}).plan
     except Error as error:
         if error.status in (1, 3):
             return None

@@ -3,7 +3,7 @@
 and kinds of sharding on each rank."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Set, Tuple
 
 from . import Error, Plan
 from ._model import Found, Kept
@@ -123,17 +123,22 @@ def beside(
     }
 
 
+def on_hosts(
+    cluster: Mapping[str, Any],
+    change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> Dict[str, Any]:
+    """Returns the cluster with the members that `change` gives each host."""
+    hosts = [{**host, **change(host)} for host in cluster["hosts"]]
+    return {**cluster, "hosts": hosts}
+
+
 def unlimited(options: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns the options with unlimited memory, for a first plan whose prices
     and not whose shards are needed."""
-    cluster = options["cluster"]
-    hosts = [
-        {**host, "memory": UNLIMITED, "used": 0} for host in cluster["hosts"]
-    ]
-    kept = {key: v for key, v in options.items() if key not in OF_SEARCH}
+    free = {"memory": UNLIMITED, "used": 0}
     return {
-        **kept,
-        "cluster": {**cluster, "hosts": hosts},
+        **{key: v for key, v in options.items() if key not in OF_SEARCH},
+        "cluster": on_hosts(options["cluster"], lambda _: free),
         **{"effort": 0, "no_rivals": True, "reserve": 0},
     }
 
