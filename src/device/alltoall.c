@@ -51,13 +51,14 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    void *const *d_dst, struct err *err)
 {
     uint32_t n_ranks = alltoall->n_ranks, part = alltoall->part;
+    const uint32_t first = alltoall->first_rank;
     struct comm_block *blocks =
         mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
     struct comm_block *block = blocks;
     size_t before = 0; /* samples before the block in its maker's buffer */
     int rc;
 
-    assert(n_ranks == comm->n_ranks);
+    assert(alltoall->first_rank + n_ranks <= comm->n_ranks);
     for (uint32_t owner = 0; owner < n_ranks; owner++)
         before += part_begin(alltoall, owner, part);
     for (uint32_t owner = 0; owner < n_ranks; owner++) {
@@ -71,14 +72,15 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
             size_t at_maker = before * bytes;
             size_t at_owner = in_blocks + begin * bytes;
 
-            *block = (struct comm_block){.from = is_backward ? owner : maker,
-                                         .to = is_backward ? maker : owner,
-                                         .n_bytes = n * bytes};
+            *block = (struct comm_block){
+                .from = first + (is_backward ? owner : maker),
+                .to = first + (is_backward ? maker : owner),
+                .n_bytes = n * bytes};
             if (comm_is_here(comm, block->from))
-                block->d_src = (const char *)d_src[block->from] +
+                block->d_src = (const char *)d_src[block->from - first] +
                                (is_backward ? at_owner : at_maker);
             if (comm_is_here(comm, block->to))
-                block->d_dst = (char *)d_dst[block->to] +
+                block->d_dst = (char *)d_dst[block->to - first] +
                                (is_backward ? at_maker : at_owner);
             in_blocks += owned_samples(alltoall, owner) * bytes;
         }
@@ -105,7 +107,7 @@ static uint64_t busiest_host(const struct world *world,
         uint64_t dims = 0, samples = 0;
 
         for (uint32_t r = 0; r < alltoall->n_ranks; r++)
-            if (world->host_of[r] / hosts_per_domain ==
+            if (world->host_of[alltoall->first_rank + r] / hosts_per_domain ==
                 host / hosts_per_domain) {
                 dims += alltoall->dims[r];
                 samples += owned_samples(alltoall, r);

@@ -19,7 +19,10 @@
 
 struct alltoall {
     uint32_t n_ranks; /* >= 1 */
-    uint32_t batch;   /* number of samples of all ranks together */
+    /* The exchange is between the ranks first_rank .. first_rank + n_ranks - 1
+     * of the comm. All other numbers of ranks here count from first_rank. */
+    uint32_t first_rank;
+    uint32_t batch; /* number of samples of all ranks together */
     /* Number of elements per sample that each rank outputs, [n_ranks]. Owned by
      * the caller. Numbers may be 0. */
     const uint32_t *dims;

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_COMM_H
 #define NEUROSHARD_DEVICE_COMM_H
 
+#include "core/table.h"
 #include "device/comm_block.h"
 #include "device/world.h"
 
@@ -25,6 +26,9 @@ struct comm {
     struct world *world;   /* not owned */
     struct device *device; /* not owned */
     uint32_t n_ranks;
+    /* [n_ranks]: bytes that each rank of this process has sent to other ranks.
+     * Owned. */
+    uint64_t *sent_bytes;
     /* Functions of the body. `start` begins to move blocks; no block in the
      * list is empty. `close` releases everything except the struct itself. It
      * may be NULL. */
@@ -75,5 +79,35 @@ int comm_finish(struct comm *comm, struct err *err) MUST_CHECK;
 uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n);
 int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
              uint64_t n, struct err *err) MUST_CHECK;
+
+/* A communicator of some ranks of an exchange: first, first + step, first + 2
+ * step ... Blocks travel between pairs of ranks, so these ranks need no
+ * connections of their own, and other ranks take no part. */
+struct comm_part {
+    uint32_t first, step, n_ranks;
+};
+/* A vector of one length on each rank of a part. */
+struct comm_vector {
+    /* [n_ranks of the part]; the pointers of ranks in other processes are
+     * ignored */
+    void **d_data;
+    uint64_t n;
+    enum precision precision; /* fp32 or fp16 */
+};
+/*
+ * Replaces the vectors of all ranks of a part by their mean over these ranks,
+ * like an all-reduce that averages. Sums are in fp32 and in the order of ranks,
+ * so that all bodies give the same bits. The vectors travel together.
+ *
+ * d_scratch[n_ranks of the part] are pointers to comm_mean_scratch bytes on the
+ * ranks of this process. Each rank sends 2 (n_ranks - 1) / n_ranks of the bytes
+ * of its vectors, on the mean over the ranks. Each process with ranks of the
+ * part must call this; a process without them need not.
+ */
+size_t comm_mean_scratch(const struct comm_part *part,
+                         const struct comm_vector *vectors, size_t n_vectors);
+int comm_mean(struct comm *comm, const struct comm_part *part,
+              const struct comm_vector *vectors, size_t n_vectors,
+              void *const *d_scratch, struct err *err) MUST_CHECK;
 
 #endif

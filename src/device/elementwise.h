@@ -39,6 +39,10 @@ EXTERN_C_BEGIN
  *     ADAM            Adam's rule, with the moments in state[0] and state[1].
  *                     `scale` is the learning rate divided by 1 - beta1^t, and
  *                     `root` is the square root of 1 - beta2^t, in step t >= 1.
+ *     SCALE           out = scale x a
+ *     AVERAGE         out = mean of `size` rows of a, added in their order.
+ *                     n_rows is 1, and out may be the first row of a.
+ *     AVERAGE_HALF    like AVERAGE, but the elements of a and out are fp16
  *
  * All devices give the same bits, except for LOSS and LOSS_GRADIENT: libraries
  * differ in the exponential function.
@@ -62,7 +66,10 @@ EXTERN_C_BEGIN
     KIND(LOSS_GRADIENT)         \
     KIND(SGD)                   \
     KIND(ADAGRAD)               \
-    KIND(ADAM)
+    KIND(ADAM)                  \
+    KIND(SCALE)                 \
+    KIND(AVERAGE)               \
+    KIND(AVERAGE_HALF)
 #define ELEMENTWISE_ENUMERATOR(name) ELEMENTWISE_##name,
 enum elementwise_kind {
     ELEMENTWISE_KINDS(ELEMENTWISE_ENUMERATOR) N_ELEMENTWISE
@@ -88,8 +95,9 @@ struct elementwise {
      * same matrix as a, b or c. The matrices must not overlap otherwise. */
     struct device_matrix out, a, b, c;
     float *d_state[2]; /* states of the optimizer, in the layout of `out` */
-    uint64_t size;     /* used by PAIRS, MEANS and their gradients; >= 1 */
-    uint64_t n_in;     /* used by MEANS and MEANS_GRADIENT */
+    /* used by PAIRS, MEANS, their gradients and AVERAGE; >= 1 */
+    uint64_t size;
+    uint64_t n_in; /* used by MEANS and MEANS_GRADIENT */
     float scale, root;
 };
 

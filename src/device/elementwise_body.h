@@ -143,6 +143,22 @@ HOST_DEVICE void loss_one(const struct elementwise *job, bool is_gradient,
                     : cross_entropy(logit, label);
 }
 
+/* Computes element c of the mean of rows. */
+HOST_DEVICE void average_one(const struct elementwise *job, bool is_half,
+                             uint64_t c)
+{
+    float sum = 0;
+
+    for (uint64_t k = 0; k < job->size; k++)
+        sum += is_half ? fp16_to_float(*half_element(&job->a, k, c))
+                       : value(&job->a, k, c);
+    sum /= (float)job->size;
+    if (is_half)
+        *half_element(&job->out, 0, c) = fp16_from_float(sum);
+    else
+        *element(&job->out, 0, c) = sum;
+}
+
 /* Computes element (r, c). `kind` is job->kind; it is a parameter so that a
  * compiler can make a loop for each kind. */
 HOST_DEVICE void elementwise_one(const struct elementwise *job,
@@ -174,8 +190,12 @@ HOST_DEVICE void elementwise_one(const struct elementwise *job,
         mean_one(job, kind == ELEMENTWISE_MEANS_GRADIENT, r, c);
     else if (kind <= ELEMENTWISE_LOSS_GRADIENT)
         loss_one(job, kind == ELEMENTWISE_LOSS_GRADIENT, r, c);
-    else
+    else if (kind <= ELEMENTWISE_ADAM)
         update_weight(job, kind, r, c);
+    else if (kind == ELEMENTWISE_SCALE)
+        *out = job->scale * value(a, r, c);
+    else
+        average_one(job, kind == ELEMENTWISE_AVERAGE_HALF, c);
 }
 
 #endif

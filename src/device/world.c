@@ -75,6 +75,11 @@ void world_close(struct world *world)
         mem_free(world);
 }
 
+int world_renumber(struct world *world, uint32_t rank, struct err *err)
+{
+    return world->ops ? world->ops->renumber(world, rank, err) : 0;
+}
+
 void world_abort(struct world *world, int status)
 {
     if (world->ops)

@@ -52,6 +52,11 @@ int world_open(struct world **out, struct err *err) MUST_CHECK;
 int world_open_second(struct world **out, struct world *world,
                       struct err *err) MUST_CHECK;
 void world_close(struct world *world); /* NULL is fine; collective */
+/* Gives this process the rank `rank`. All processes together must choose a
+ * permutation of their ranks, and rank 0 must keep its rank. The hosts are
+ * numbered anew. It must be the first collective call in this world. */
+int world_renumber(struct world *world, uint32_t rank,
+                   struct err *err) MUST_CHECK;
 /* Ends all processes of the world at once, each with this exit status. Use it
  * after a failure of one process, because the others would wait for it forever.
  * Any thread may call it, for either world. Returns only if the world is this

@@ -233,17 +233,6 @@ static int mpi_open_second(struct world **out, struct world *world,
     return 0;
 }
 
-static const struct world_ops MPI_OPS = {
-    .kind = "mpi",
-    .close = mpi_close,
-    .open_second = mpi_open_second,
-    .abort = mpi_abort,
-    .barrier = mpi_barrier,
-    .all_gather = mpi_all_gather,
-    .start = mpi_start,
-    .finish = mpi_finish,
-};
-
 /* Finds the host of each rank. Ranks that can share memory are on the same
  * host. The lowest rank of a host identifies it. */
 static int find_hosts(struct world *world, struct err *err)
@@ -265,7 +254,9 @@ static int find_hosts(struct world *world, struct err *err)
         goto out;
     world->local_rank = (uint32_t)rank;
     world->local_size = (uint32_t)size;
+    mem_free(world->host_of);
     world->host_of = mem_alloc(world->size, sizeof *world->host_of);
+    world->n_hosts = 0;
     for (uint32_t r = 0; r < world->size; r++)
         world->host_of[r] =
             first[r] == r ? world->n_hosts++ : world->host_of[first[r]];
@@ -276,6 +267,35 @@ out:
     mem_free(first);
     return rc;
 }
+
+/* Replaces the communicator by one with the same processes in the new order. */
+static int mpi_renumber(struct world *world, uint32_t rank, struct err *err)
+{
+    struct world_mpi *mpi = (struct world_mpi *)world;
+    MPI_Comm comm = MPI_COMM_NULL;
+
+    assert(!mpi->is_second);
+    if (MPI_CALL(MPI_Comm_split(mpi->comm, 0, (int)rank, &comm), err))
+        return -1;
+    MPI_Comm_free(&mpi->comm);
+    mpi->comm = comm;
+    world->rank = rank;
+    if (MPI_CALL(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), err))
+        return -1;
+    return find_hosts(world, err);
+}
+
+static const struct world_ops MPI_OPS = {
+    .kind = "mpi",
+    .close = mpi_close,
+    .open_second = mpi_open_second,
+    .renumber = mpi_renumber,
+    .abort = mpi_abort,
+    .barrier = mpi_barrier,
+    .all_gather = mpi_all_gather,
+    .start = mpi_start,
+    .finish = mpi_finish,
+};
 
 static int find_place(struct world_mpi *mpi, uint32_t launched, struct err *err)
 {

@@ -18,6 +18,8 @@ struct world_ops {
      * host_of. */
     int (*open_second)(struct world **out, struct world *world,
                        struct err *err);
+    /* Changes the rank and the hosts; see world_renumber. */
+    int (*renumber)(struct world *world, uint32_t rank, struct err *err);
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, bool sleeps, struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,

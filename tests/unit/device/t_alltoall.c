@@ -151,12 +151,10 @@ static const char *try_exchange(struct comm *comm,
                                 const struct exchange *exchange,
                                 uint32_t element_bytes)
 {
-    struct alltoall alltoall = {exchange->n_ranks,
-                                exchange->batch,
-                                exchange->dims,
-                                element_bytes,
-                                0,
-                                0};
+    struct alltoall alltoall = {.n_ranks = exchange->n_ranks,
+                                .batch = exchange->batch,
+                                .dims = exchange->dims,
+                                .element_bytes = element_bytes};
     const char *wrong = NULL;
     struct buffers buffers;
     struct err err = {0};
@@ -285,8 +283,10 @@ static void test_sample(void)
 int main(int argc, char **argv)
 {
     const char *missing = processes_missing();
-    const struct alltoall alltoall = {3, 10, (const uint32_t[]){4, 0, 2},
-                                      4, 0,  0};
+    const struct alltoall alltoall = {.n_ranks = 3,
+                                      .batch = 10,
+                                      .dims = (const uint32_t[]){4, 0, 2},
+                                      .element_bytes = 4};
     struct world *world;
 
     if (argc > 1)

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "device/fp16.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
 #include "worlds.h"
@@ -153,6 +154,106 @@ static bool try_move(struct comm *comm, bool is_reversed)
     return fine;
 }
 
+/* Averages three vectors over the ranks of a part: two in fp32 and one in fp16,
+ * in the data of a rank at 0, N_MEAN and 2 N_MEAN floats. Returns whether they
+ * are the means, whether other ranks keep their data, and whether the ranks of
+ * the part sent 2 (n - 1) times the bytes of the vectors together. */
+#define N_MEAN 37
+static bool is_averaged(const struct buffers *buffers,
+                        const struct comm_part *part, uint32_t rank,
+                        const uint16_t *halves)
+{
+    const bool is_member =
+        rank >= part->first && !((rank - part->first) % part->step);
+    float got[3 * N_MEAN];
+    const uint16_t *got_halves = (const void *)(got + 2 * N_MEAN);
+    struct err err = {0};
+
+    if (device_download(buffers->comm->device, got, buffers->d_data[rank],
+                        sizeof got, &err))
+        return false;
+    for (uint64_t i = 0; i < 3 * N_MEAN; i++) {
+        float sum = 0, half = 0;
+
+        for (uint32_t k = 0; k < part->n_ranks; k++) {
+            const uint32_t r = part->first + k * part->step;
+
+            sum += value_of(r, i);
+            half += fp16_to_float(halves[r] + (uint16_t)(i % 8));
+        }
+        sum /= (float)part->n_ranks;
+        half /= (float)part->n_ranks;
+        if (!is_member ? i < 2 * N_MEAN && got[i] != value_of(rank, i)
+            : i < 2 * N_MEAN
+                ? got[i] != sum
+                : got_halves[i - 2 * N_MEAN] != fp16_from_float(half))
+            return false;
+    }
+    return true;
+}
+
+static bool try_mean(struct comm *comm, struct comm_part part)
+{
+    const size_t bytes[] = {2 * N_MEAN * sizeof(float), N_MEAN * 2};
+    uint16_t halves[MAX_RANKS], own[N_MEAN];
+    void *d_data[3][MAX_RANKS] = {{0}}, *d_scratch[MAX_RANKS] = {0};
+    const struct comm_vector vectors[] = {{d_data[0], N_MEAN, PRECISION_FP32},
+                                          {d_data[1], N_MEAN, PRECISION_FP32},
+                                          {d_data[2], N_MEAN, PRECISION_FP16}};
+    struct buffers buffers;
+    struct err err = {0};
+    uint64_t sent = 0;
+    bool fine = buffers_open(&buffers, comm, 3 * N_MEAN), is_here = false;
+
+    for (uint32_t r = 0; r < comm->n_ranks; r++) {
+        halves[r] = fp16_from_float((float)r + 1);
+        for (unsigned i = 0; i < N_MEAN; i++)
+            own[i] = (uint16_t)(halves[r] + (2 * N_MEAN + i) % 8);
+        if (comm_is_here(comm, r))
+            fine &= !device_upload(comm->device, buffers.d_data[r] + 2 * N_MEAN,
+                                   own, sizeof own, &err);
+        sent -= comm->sent_bytes[r];
+    }
+    for (uint32_t k = 0; k < part.n_ranks; k++) {
+        const uint32_t r = part.first + k * part.step;
+
+        if (!comm_is_here(comm, r))
+            continue;
+        is_here = true;
+        for (unsigned v = 0; v < 3; v++)
+            d_data[v][k] = buffers.d_data[r] + v * N_MEAN;
+        fine &= !device_alloc(comm->device, &d_scratch[k],
+                              comm_mean_scratch(&part, vectors, 3), &err);
+    }
+    if (is_here)
+        fine &= !comm_mean(comm, &part, vectors, 3, d_scratch, &err) &&
+                !device_wait(comm->device, &err);
+    for (uint32_t r = 0; r < comm->n_ranks; r++) {
+        sent += comm->sent_bytes[r];
+        fine &=
+            !comm_is_here(comm, r) || is_averaged(&buffers, &part, r, halves);
+    }
+    if (comm->world->size == 1)
+        fine &= sent == 2 * (part.n_ranks - 1) * (bytes[0] + bytes[1]);
+    else
+        fine &= !sent == (!is_here || part.n_ranks == 1);
+    for (uint32_t k = 0; k < part.n_ranks; k++)
+        device_free(comm->device, d_scratch[k]);
+    buffers_close(&buffers);
+    return fine;
+}
+
+/* Averages over all ranks, over every second rank from rank 1, and over one
+ * rank. */
+static bool try_means(struct comm *comm)
+{
+    const uint32_t n = comm->n_ranks;
+
+    return try_mean(comm, (struct comm_part){0, 1, n}) &&
+           try_mean(comm, (struct comm_part){n > 1, 2, n > 1 ? n / 2 : 1}) &&
+           try_mean(comm, (struct comm_part){n - 1, 1, 1});
+}
+
 static const uint64_t LENGTHS[] = {1, 2, 5, 6, 100, 1000, MAX_FLOATS};
 #define N_LENGTHS (sizeof LENGTHS / sizeof *LENGTHS)
 
@@ -180,6 +281,7 @@ static int be_process(struct world *world, const char *kind)
     fine &= try_move(comm, false) && try_move(comm, true);
     for (size_t i = 0; i < N_LENGTHS; i++)
         fine &= try_sum(comm, LENGTHS[i]);
+    fine &= try_means(comm);
     comm_close(comm);
     device_close(device);
     world_close(world);
@@ -202,6 +304,7 @@ static void test_copies(struct device *device, uint32_t n_ranks)
     for (size_t i = 0; i < N_LENGTHS; i++)
         summed &= try_sum(comm, LENGTHS[i]);
     ok(summed, "add up in the order of ranks");
+    ok(try_means(comm), "average over some of the ranks");
     comm_close(comm);
     world_close(world);
 }

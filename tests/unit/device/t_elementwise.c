@@ -57,6 +57,29 @@ static uint64_t n_cols(enum elementwise_kind kind)
     }
 }
 
+/* Returns whether the kind computes the mean of the first SIZE rows of a. */
+static bool is_average(enum elementwise_kind kind)
+{
+    return kind == ELEMENTWISE_AVERAGE || kind == ELEMENTWISE_AVERAGE_HALF;
+}
+
+static uint64_t n_rows(enum elementwise_kind kind)
+{
+    return is_average(kind) ? 1 : N_ROWS;
+}
+
+/* Returns the mean of column c in the first SIZE rows, as it is stored. */
+static float average_of(const struct operands *before, bool is_half, uint64_t c)
+{
+    float sum = 0;
+
+    for (unsigned k = 0; k < SIZE; k++)
+        sum += is_half ? fp16_to_float(before->half[k * STRIDE + c])
+                       : before->a[k * STRIDE + c];
+    sum /= SIZE;
+    return is_half ? fp16_to_float(fp16_from_float(sum)) : sum;
+}
+
 static double mean_of(const float *row, uint64_t mean)
 {
     const uint64_t end = min_u64((mean + 1) * SIZE, N_IN);
@@ -95,6 +118,10 @@ static double want(const struct operands *before, enum elementwise_kind kind,
         return a * b + before->c[i];
     case ELEMENTWISE_ADD_PRODUCT:
         return out + a * b;
+    case ELEMENTWISE_SCALE:
+        return 0.25 * a;
+    case ELEMENTWISE_AVERAGE:
+        return average_of(before, false, c);
     case ELEMENTWISE_MEANS:
         return mean_of(before->a + r * STRIDE, c);
     case ELEMENTWISE_MEANS_GRADIENT:
@@ -141,12 +168,14 @@ static void run(struct device *device, struct operands *operands,
                 enum elementwise_kind kind)
 {
     struct operands *d_all = test_device_alloc(device, sizeof(*d_all));
-    const bool from_half =
-        kind == ELEMENTWISE_COPY_FROM_HALF || kind == ELEMENTWISE_ADD_FROM_HALF;
-    const bool to_half = kind == ELEMENTWISE_COPY_TO_HALF;
+    const bool from_half = kind == ELEMENTWISE_COPY_FROM_HALF ||
+                           kind == ELEMENTWISE_ADD_FROM_HALF ||
+                           kind == ELEMENTWISE_AVERAGE_HALF;
+    const bool to_half =
+        kind == ELEMENTWISE_COPY_TO_HALF || kind == ELEMENTWISE_AVERAGE_HALF;
     const struct elementwise job = {
         .kind = kind,
-        .n_rows = N_ROWS,
+        .n_rows = n_rows(kind),
         .n_cols = n_cols(kind),
         .out = {to_half ? (void *)d_all->half : d_all->out, STRIDE},
         .a = {from_half ? (void *)d_all->half : d_all->a,
@@ -182,7 +211,7 @@ static double error_of(const struct operands *before,
             const uint64_t i = r * STRIDE + c;
             double value;
 
-            if (c >= n_cols(kind)) {
+            if (c >= n_cols(kind) || r >= n_rows(kind)) {
                 if (after->out[i] < before->out[i] ||
                     after->out[i] > before->out[i])
                     return INFINITY;
@@ -190,6 +219,12 @@ static double error_of(const struct operands *before,
             }
             if (kind == ELEMENTWISE_COPY_TO_HALF) {
                 if (after->half[i] != fp16_from_float(before->a[i]))
+                    return INFINITY;
+                continue;
+            }
+            if (kind == ELEMENTWISE_AVERAGE_HALF) {
+                if (after->half[i] !=
+                    fp16_from_float(average_of(before, true, c)))
                     return INFINITY;
                 continue;
             }

@@ -72,6 +72,16 @@ static void check_much(struct world *world)
     mem_free(words);
 }
 
+/* Reverses the ranks above 0. The world then works as before. */
+static void check_renumbered(struct world *world)
+{
+    const uint32_t rank = world->rank ? world->size - world->rank : 0;
+    struct err err = {0};
+
+    CHECK(!world_renumber(world, rank, &err));
+    CHECK(world->rank == rank);
+}
+
 /* Main function of each of several processes. */
 static int be_process(struct world *world, const char *argument)
 {
@@ -88,6 +98,8 @@ static int be_process(struct world *world, const char *argument)
     }
     if (!strcmp(argument, "killed"))
         CHECK(world_barrier(world, &err));
+    if (!strcmp(argument, "renumbered"))
+        check_renumbered(world);
     check_world(world);
     check_much(world);
     world_close(world);
@@ -132,6 +144,7 @@ int main(int argc, char **argv)
         return be_process(test_world_open(), argv[1]);
     test_world_fork(be_process, 2, "agree", ERR_NONE, "");
     test_world_fork(be_process, 5, "agree", ERR_NONE, "");
+    test_world_fork(be_process, 5, "renumbered", ERR_NONE, "");
     test_world_fork(be_process, 3, "abort", ERR_NO_PLAN, "");
     test_world_fork(be_process, 3, "killed", ERR_DEVICE,
                     "rank 1 was ended by signal 9 (Killed)");
@@ -148,6 +161,7 @@ int main(int argc, char **argv)
     }
     is_i64(processes_run(2, argv[0], "agree"), 0, "2 processes");
     is_i64(processes_run(4, argv[0], "agree"), 0, "4 processes");
+    is_i64(processes_run(4, argv[0], "renumbered"), 0, "other ranks");
     is_i64(processes_run(2, argv[0], "abort 2>/dev/null"), 3,
            "one that gives up takes the other along");
     return tap_done();
