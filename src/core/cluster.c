@@ -166,18 +166,30 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
  * (https://github.com/NVIDIA/nccl/issues/1685). The formula below gives 3.22
  * GB.
  */
+#define CHANNEL_BYTES ((uint64_t)12 << 20)
+#define NETWORK_BYTES ((uint64_t)128 << 20)
+#define N_CHANNELS ((uint64_t)32)
+
 uint64_t cluster_nccl_bytes(const struct cluster *cluster)
 {
-    const uint64_t channel_bytes = 12 << 20, network_bytes = 128 << 20;
-    const uint64_t n_channels = 32, n_beside_network = 4;
+    const uint64_t n_beside_network = 4;
     uint32_t n = cluster->n_devices, group = cluster_group(cluster);
 
     if (n <= 1)
         return 0;
     if (n <= group)
-        return channel_bytes * n_channels * n;
-    return channel_bytes * (n_channels + n_beside_network * (group - 1)) +
-           network_bytes;
+        return CHANNEL_BYTES * N_CHANNELS * n;
+    return CHANNEL_BYTES * (N_CHANNELS + n_beside_network * (group - 1)) +
+           NETWORK_BYTES;
+}
+
+/* The ring of an exchange, without the exchange itself. */
+uint64_t cluster_nccl_ring_bytes(uint32_t n_ranks, uint32_t n_near)
+{
+    if (n_ranks <= 1)
+        return 0;
+    return (n_near > 1 ? CHANNEL_BYTES * N_CHANNELS : 0) +
+           (n_ranks > n_near ? NETWORK_BYTES : 0);
 }
 
 uint32_t cluster_add_reserve(struct cluster *cluster)

@@ -139,6 +139,10 @@ uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
  * after the GPU has exchanged data with all other GPUs. Returns 0 if there is
  * only one GPU. Assumes that the group of the GPU is one NVLink domain. */
 uint64_t cluster_nccl_bytes(const struct cluster *cluster);
+/* Returns the bytes of NCCL's buffers on each device for a communicator that
+ * only all-reduces over n_ranks devices, n_near of which are in one NVLink
+ * domain. */
+uint64_t cluster_nccl_ring_bytes(uint32_t n_ranks, uint32_t n_near);
 /* Adds the reserve (cluster->reserve) to reserve_bytes, which holds the memory
  * that is in use already, up to the memory of each device. The reserve includes
  * NCCL's buffers, so it is at least nccl_bytes. Returns n_devices, or the first

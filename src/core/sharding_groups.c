@@ -127,6 +127,21 @@ static void take_memory(struct problem *group, const struct cluster *whole,
         }
 }
 
+/* Counts NCCL's buffers, if they are known. Each GPU keeps at least their size
+ * free. */
+static void take_nccl(struct problem *group)
+{
+    struct cluster *cluster = &group->cluster;
+
+    if (!cluster->nccl_bytes)
+        return;
+    cluster->nccl_bytes = sharding_groups_nccl_bytes(group);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        cluster->reserve_bytes[r] =
+            max_u64(cluster->reserve_bytes[r],
+                    min_u64(cluster->nccl_bytes, cluster->memory_bytes[r]));
+}
+
 int sharding_groups_derive(struct problem *group, const struct problem *whole,
                            uint32_t count, enum groups_layout layout,
                            struct arena *arena, struct err *err)
@@ -150,8 +165,7 @@ int sharding_groups_derive(struct problem *group, const struct problem *whole,
     group->cluster.n_devices = cluster->n_devices / count;
     take_hosts(group);
     take_memory(group, cluster, arena);
-    if (group->cluster.nccl_bytes)
-        group->cluster.nccl_bytes = cluster_nccl_bytes(&group->cluster);
+    take_nccl(group);
     problem_find_hot_rows(group, arena);
     return check_pins(group, err);
 }
@@ -202,6 +216,22 @@ uint32_t sharding_groups_rank(const struct problem *problem, uint32_t group,
                : group * problem->cluster.n_devices + device;
 }
 
+uint32_t sharding_groups_rank_at(const struct problem *problem, uint32_t place)
+{
+    const uint32_t n = problem->cluster.n_devices;
+
+    return sharding_groups_rank(problem, place / n, place % n);
+}
+
+uint32_t sharding_groups_place(const struct problem *problem, uint32_t rank)
+{
+    const uint32_t n = problem_n_groups(problem);
+
+    return problem->groups.layout == GROUPS_STRIDED
+               ? rank % n * problem->cluster.n_devices + rank / n
+               : rank;
+}
+
 uint32_t sharding_groups_per_host(const struct problem *problem)
 {
     const uint32_t n = problem_n_groups(problem);
@@ -224,6 +254,13 @@ uint32_t sharding_groups_replicas_near(const struct problem *problem)
     if (problem->groups.layout == GROUPS_STRIDED)
         return problem_n_groups(problem);
     return n ? n : 1;
+}
+
+uint64_t sharding_groups_nccl_bytes(const struct problem *problem)
+{
+    return cluster_nccl_bytes(&problem->cluster) +
+           cluster_nccl_ring_bytes(problem_n_groups(problem),
+                                   sharding_groups_replicas_near(problem));
 }
 
 /* --- the sync --- */

@@ -55,6 +55,14 @@ struct cluster sharding_groups_cluster(const struct problem *problem);
 /* Returns the rank in the job of a GPU of a group. */
 uint32_t sharding_groups_rank(const struct problem *problem, uint32_t group,
                               uint32_t device);
+/* Two functions for lists of all GPUs of the job, group by group: GPU r of
+ * group g of n GPUs is at place g x n + r. They return the rank in the job of a
+ * place, and the place of a rank. */
+uint32_t sharding_groups_rank_at(const struct problem *problem, uint32_t place);
+uint32_t sharding_groups_place(const struct problem *problem, uint32_t rank);
+/* Returns the bytes of NCCL's buffers on each GPU: for the exchanges of a
+ * group, and for the syncs of a replica group. */
+uint64_t sharding_groups_nccl_bytes(const struct problem *problem);
 /* Returns the number of groups that have GPUs in one host, >= 1. */
 uint32_t sharding_groups_per_host(const struct problem *problem);
 /* Returns the number of GPUs of a replica group that are in one host or NVLink

@@ -90,6 +90,13 @@ static void test_shapes(void)
         is_i64(shape->n == shape->count ? shape->rank
                                         : sharding_groups_rank(&group, 1, 1),
                shape->rank, "rank");
+        for (uint32_t place = 0; place < shape->n; place++)
+            if (sharding_groups_place(
+                    &group, sharding_groups_rank_at(&group, place)) != place)
+                ok(0, "place %u of %s groups", place,
+                   groups_layout_names[shape->layout]);
+        is_i64(sharding_groups_rank_at(&group, group.cluster.n_devices),
+               sharding_groups_rank(&group, 1, 0), "places go by group");
         again = sharding_groups_cluster(&group);
         ok(again.n_devices == shape->n &&
                again.devices_per_host == shape->per_host &&
@@ -101,6 +108,35 @@ static void test_shapes(void)
         group.cluster.devices_per_host++;
         ok(sharding_groups_judge(&group, &err), "other hosts are refused");
     }
+}
+
+/* Each GPU has NCCL's buffers for the exchanges of its group and for the ring
+ * of its replica group, and keeps them free. */
+static void test_nccl(void)
+{
+    struct problem whole = make_problem(16, 8, 1, OPTIMIZER_SGD), group;
+    struct cluster half = whole.cluster;
+    struct err err = {0};
+
+    half.n_devices = 8;
+    whole.cluster.nccl_bytes = cluster_nccl_bytes(&whole.cluster);
+    for (uint32_t r = 0; r < 16; r++)
+        whole.cluster.memory_bytes[r] = (uint64_t)80 << 30;
+    ok(!sharding_groups_derive(&group, &whole, 2, GROUPS_CONTIGUOUS, &arena,
+                               &err),
+       "groups that are hosts %s", err.msg);
+    is_i64((int64_t)group.cluster.nccl_bytes,
+           (int64_t)(cluster_nccl_bytes(&half) + ((uint64_t)128 << 20)),
+           "the ring of the sync has network buffers");
+    is_i64((int64_t)group.cluster.reserve_bytes[7],
+           (int64_t)group.cluster.nccl_bytes, "they stay free");
+    ok(!sharding_groups_derive(&group, &whole, 2, GROUPS_STRIDED, &arena, &err),
+       "groups over hosts %s", err.msg);
+    half.devices_per_host = 4;
+    is_i64((int64_t)group.cluster.nccl_bytes,
+           (int64_t)(cluster_nccl_bytes(&half) + ((uint64_t)32 * 12 << 20)),
+           "a ring inside a host has channels");
+    is_i64((int64_t)cluster_nccl_ring_bytes(1, 1), 0, "one rank has no ring");
 }
 
 static void test_refusals(void)
@@ -196,6 +232,7 @@ static void test_fold(void)
 int main(void)
 {
     test_shapes();
+    test_nccl();
     test_refusals();
     test_sync_bytes();
     test_fold();
