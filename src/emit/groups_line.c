@@ -2,6 +2,7 @@
 #include "emit/groups_line.h"
 
 #include "base/text.h"
+#include "core/sharding_groups.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -63,4 +64,56 @@ void emit_groups_line(const struct plan *plan, struct buf *out)
                    plan->sync.ms / (double)groups->sync_every);
     else if (!groups->sync_every)
         buf_printf(out, ", which the step does not count (--sync-every)");
+}
+
+/* Number of ranks that are listed in full. */
+#define N_RANKS_LISTED 4
+
+/* Prints the ranks of a GPU in all groups: "0 and 8", or "0, 8 .. 56". */
+static void print_ranks(const struct problem *problem, uint32_t device,
+                        struct buf *out)
+{
+    const uint32_t n = problem_n_groups(problem);
+
+    for (uint32_t g = 0; g < n; g++) {
+        const bool is_cut = n > N_RANKS_LISTED && g + 1 == n;
+
+        if (n > N_RANKS_LISTED && g > 1 && !is_cut)
+            continue;
+        buf_printf(out, "%s%u",
+                   !g           ? ""
+                   : is_cut     ? " .. "
+                   : g + 1 == n ? " and "
+                                : ", ",
+                   sharding_groups_rank(problem, g, device));
+    }
+}
+
+void emit_groups_ranks(const struct plan *plan, struct buf *out)
+{
+    const struct problem *problem = &plan->problem;
+    const uint32_t n = problem->cluster.n_devices;
+
+    buf_printf(out,
+               "all groups have this plan, and the figures are those of one\n"
+               "        GPU 0 stands for ranks ");
+    print_ranks(problem, 0, out);
+    buf_printf(out, " of the job");
+    if (n > 1) {
+        buf_printf(out, ", GPU 1 for ranks ");
+        print_ranks(problem, 1, out);
+    }
+    if (n > 2)
+        buf_printf(out, " ..");
+}
+
+void emit_groups_equal(const struct plan *plan, struct buf *out)
+{
+    if (problem_n_groups(&plan->problem) == 1)
+        return;
+    buf_printf(out, "groups  ");
+    emit_groups_line(plan, out);
+    buf_printf(out, "\n        ");
+    emit_groups_ranks(plan, out);
+    buf_printf(out, "\n");
 }

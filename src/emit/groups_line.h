@@ -22,6 +22,12 @@ void emit_groups_estimate(const struct groups_estimate *estimate,
 /* Prints the groups of a plan and the time of their sync, without a line break:
  * "2 contiguous groups of 8 GPUs; a sync of 44.8 GB takes 942 ms, ..." */
 void emit_groups_line(const struct plan *plan, struct buf *out);
+/* Prints that all groups have the plan that is shown, and the ranks of its GPUs
+ * in the job, without a line break. Lines are indented by 8. */
+void emit_groups_ranks(const struct plan *plan, struct buf *out);
+/* Prints the line "groups" with emit_groups_ranks; nothing if there is one
+ * group. */
+void emit_groups_equal(const struct plan *plan, struct buf *out);
 /* Prints how groups change training, without a line break. */
 void emit_groups_training(uint32_t count, struct buf *out);
 

@@ -168,6 +168,8 @@ static void print_groups(const struct report *report, struct buf *out)
         emit_groups_line(report->plan, out);
         buf_printf(out, "\n        ");
         emit_groups_training(n, out);
+        buf_printf(out, "\n        ");
+        emit_groups_ranks(report->plan, out);
         buf_printf(out, "\n");
     } else if (report->options.groups) {
         buf_printf(out, "groups  ");

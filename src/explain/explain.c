@@ -9,6 +9,7 @@
 #include "core/plan_fit.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
+#include "emit/groups_line.h"
 #include "emit/placed_tables.h"
 #include "emit/report.h"
 #include "emit/report_figures.h"
@@ -469,6 +470,7 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
     print_step(&binding, out);
     report_bound(binding.report.plan, 4, out);
     print_memory_note(&binding, explained->command, out);
+    emit_groups_equal(binding.report.plan, out);
     print_gpus(&binding, out);
     if (plan_has_parts(binding.report.plan))
         report_phases(&binding.report, out);

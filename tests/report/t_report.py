@@ -108,6 +108,8 @@ plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 12 --pipeline semisync \
     --dense-ms 2,4 -o semisync
 plan lists/meta_torchrec_1935.csv -g 96 --time-limit 5 -o large
 plan hostile.csv -g 2 --batch 512 -o hostile
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 16 --groups 2 \
+    --groups-layout strided --sync-every 1000 -o groups
 plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --cost torchrec -o published
 plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 1..9 --json >range
 compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --json >compare
@@ -120,8 +122,8 @@ run hostile --scale-rows 0.01 --iterations 12 --json >run
 record small --times times.csv --db a.db --device cuda:a --isa b --json >record
 """
 PAGES = (
-    "small large compare hostile none semisync published tasks range diff "
-    "eval run record trace"
+    "small large compare hostile groups none semisync published tasks range "
+    "diff eval run record trace"
 ).split()
 
 
@@ -504,6 +506,26 @@ def check_print(page, path):
     page.call("Emulation.setEmulatedMedia", media="")
 
 
+def check_groups(page, path):
+    """One group is shown, with the ranks of both."""
+    page.open(path, 1280)
+    rows = page.run(
+        "[...document.querySelectorAll('[aria-label=\"ranks of the groups\"] "
+        "tbody tr')].map(row => row.textContent)"
+    )
+    ok(
+        rows == [f"{gpu}{2 * gpu}, {2 * gpu + 1}" for gpu in range(8)],
+        "a GPU stands for a rank of each group",
+        f"{rows}",
+    )
+    ok(
+        page.run("document.querySelector('h1').textContent").endswith(
+            "on 16 GPUs in 2 groups"
+        ),
+        "the heading counts the GPUs of all groups",
+    )
+
+
 def check_timeline(page, pages):
     """Blocks of a GPU follow each other and end with the step."""
     for name in ("small", "none", "semisync"):
@@ -556,6 +578,7 @@ def main():
         check_sorting(page, plan)
         check_pair(page, pages["pair"])
         check_hostile(page, pages["hostile"])
+        check_groups(page, pages["groups"])
         check_folding(page, pages["large"])
         check_timeline(page, pages)
         for name in ("small", "semisync", "hostile", "none", "published"):
