@@ -2,6 +2,7 @@
 #include "base/cli_answer.h"
 #include "base/text.h"
 #include "cli/planning.h"
+#include "core/sharding_groups.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
 #include "device/world_fork.h"
@@ -47,6 +48,9 @@ static const struct option_spec own_options[] = {
     {"dense-optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
      "table|sgd|adagrad|adam",
      "optimizer of the dense part with --steps; default: the plan's"},
+    {"sync-every", 0, OPTION_U64, "K", NULL, 1, GROUPS_MAX_SYNC_EVERY, NULL,
+     "steps from one average of the sharding groups to the next; default: the "
+     "plan's"},
     OPTIONS_HEADED("measurement"),
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
      "timed iterations, after warm-up"},
@@ -92,6 +96,7 @@ static int read_training(struct run_request *run, struct err *err)
             (enum dense_optimizer)cli_choice(cli, "dense-optimizer");
     run->training = (struct exec_train_options){
         .n_steps = (unsigned)cli_u64(cli, "steps"),
+        .sync_every = run->options.sync_every,
         .pipeline = problem->job.pipeline,
         .dense = problem->job.dense,
         .dense_optimizer = problem_dense_optimizer(problem),
@@ -121,24 +126,33 @@ static int find_step(struct step *step, const struct run_request *run,
     return 0;
 }
 
-/* Makes a plan of several sharding groups one of a job of one group, and prices
- * it again. Process 0 warns. */
-static int take_one_group(struct run_request *run, struct err *err)
+/* Orders the processes of a plan of several sharding groups by group, and reads
+ * the steps from one sync to the next. Prices the plan without syncs, because
+ * they are timed apart from the steps. */
+static int take_groups(struct run_request *run, struct err *err)
 {
+    const struct cli *cli = run->cli;
     struct plan *plan = &run->plan;
+    struct sharding_groups *groups = &plan->problem.groups;
     const uint32_t n = problem_n_groups(&plan->problem);
+    const uint32_t rank = run->world->rank;
 
     if (n == 1)
-        return 0;
-    if (!run->world->rank)
-        cli_warn(NULL, text_say(run->cli->arena,
-                                "one of the %u groups of '%s' runs, as a job "
-                                "of its own without syncs",
-                                n, run->cli->args[0]));
-    plan->problem.groups = (struct sharding_groups){0};
-    plan->sync = (struct sync_cost){0};
+        return cli_given(cli, "sync-every")
+                   ? err_usage(err, "option '--sync-every' needs a plan with "
+                                    "--groups")
+                   : 0;
+    if (groups->layout == GROUPS_STRIDED &&
+        run->world->size == problem_all_devices(&plan->problem) &&
+        world_renumber(run->world, sharding_groups_place(&plan->problem, rank),
+                       err))
+        return -1;
+    run->options.sync_every = cli_given(cli, "sync-every")
+                                  ? cli_u64(cli, "sync-every")
+                                  : groups->sync_every;
+    groups->sync_every = 0;
     return plan_is_priced(plan) && plan->cost.name
-               ? oracle_price_plan(plan, plan->cost.name, run->cli->arena, err)
+               ? oracle_price_plan(plan, plan->cost.name, cli->arena, err)
                : 0;
 }
 
@@ -151,7 +165,7 @@ static int load_plan(struct run_request *run, struct err *err)
 
     if (plan_load(plan, run->cli->args[0], run->cli->arena, err))
         return -1;
-    if (take_one_group(run, err))
+    if (take_groups(run, err))
         return -1;
     memcpy(&job, &plan->problem.job, sizeof(job));
     if (planning_set_job(&plan->problem, run->cli, err) ||

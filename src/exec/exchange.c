@@ -7,6 +7,7 @@
 static bool carries(const struct exchange *exchange, const struct group *group)
 {
     return !group->replica && !group->vectors &&
+           group->owners.begin == exchange->ranks.begin &&
            group->n_outputs == exchange->like->n_outputs &&
            group->precision == exchange->like->precision;
 }
@@ -19,10 +20,11 @@ static size_t lay_out(struct exchange *exchange,
     const struct alltoall *alltoall = &exchange->alltoall;
     struct device_parts parts = {exchange->d_block, 0};
 
-    for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-        exchange->d_recv[r] =
-            device_part(&parts, alltoall_recv_elements(alltoall, r) *
-                                    alltoall->element_bytes);
+    for (uint32_t r = 0; r < alltoall->n_ranks; r++)
+        if (comm_is_here(placement->comm, exchange->ranks.begin + r))
+            exchange->d_recv[r] =
+                device_part(&parts, alltoall_recv_elements(alltoall, r) *
+                                        alltoall->element_bytes);
     return parts.n_bytes;
 }
 
@@ -30,9 +32,11 @@ static int open_one(struct exchange *exchange,
                     const struct placement *placement, const struct group *like,
                     struct arena *arena, struct err *err)
 {
-    uint32_t n = placement->n_ranks, *dims = ARENA_NEW(arena, uint32_t, n);
+    const struct rank_range ranks = like->owners;
+    uint32_t n = ranks.end - ranks.begin, *dims = ARENA_NEW(arena, uint32_t, n);
 
     exchange->like = like;
+    exchange->ranks = ranks;
     exchange->d_send = ARENA_NEW(arena, void *, n);
     exchange->d_recv = ARENA_NEW(arena, void *, n);
     for (size_t g = 0; g < placement->n_groups; g++) {
@@ -40,12 +44,13 @@ static int open_one(struct exchange *exchange,
 
         if (!carries(exchange, group))
             continue;
-        dims[group->rank] = group->n_outputs * group->out_dim;
-        exchange->d_send[group->rank] = group->d_out;
+        dims[group->rank - ranks.begin] = group->n_outputs * group->out_dim;
+        exchange->d_send[group->rank - ranks.begin] = group->d_out;
     }
     exchange->alltoall = (struct alltoall){
         .n_ranks = n,
-        .batch = placement->batch,
+        .first_rank = ranks.begin,
+        .batch = placement_copy_samples(placement),
         .dims = dims,
         .element_bytes = (uint32_t)precision_bytes(like->precision),
     };
@@ -171,7 +176,7 @@ struct output_block exchange_block(const struct exchange_set *set,
     };
     const struct exchange *exchange = find_exchange(set, group);
 
-    if (group->replica && group->rank != receiver)
+    if (!group_serves(group, receiver))
         return (struct output_block){0};
     if (group->replica)
         block.d_at = group->d_out;
@@ -179,8 +184,10 @@ struct output_block exchange_block(const struct exchange_set *set,
         block.d_at = sequence_exchange_block(&set->sequences, group, receiver);
     else
         block.d_at =
-            (char *)exchange->d_recv[receiver] +
-            alltoall_block(&exchange->alltoall, group->rank, receiver) *
+            (char *)exchange->d_recv[receiver - exchange->ranks.begin] +
+            alltoall_block(&exchange->alltoall,
+                           group->rank - exchange->ranks.begin,
+                           receiver - exchange->ranks.begin) *
                 exchange->alltoall.element_bytes;
     return block;
 }

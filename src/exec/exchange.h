@@ -12,9 +12,11 @@
  *
  * The all-to-all consists of one exchange for each combination of num_outputs
  * and precision that occurs among the tables. Usually there is one combination.
- * An exchange reads the output buffers of the ranks and writes their receive
- * buffers. Replicated tables take no part in the all-to-all. Sequences have
- * exchanges of their own (exec/sequence_exchange.h).
+ * With several sharding groups,
+ * each group has exchanges of its own, which all run together. An exchange
+ * reads the output buffers of the ranks and writes their receive buffers.
+ * Replicated tables take no part in the all-to-all. Sequences have exchanges of
+ * their own (exec/sequence_exchange.h).
  */
 
 struct exchange {
@@ -22,10 +24,12 @@ struct exchange {
     const struct group *like;
     /* All-to-all with its dims in elements per sample: n_outputs x out_dim. */
     struct alltoall alltoall;
-    /* [R]: output buffer of the group of each rank; NULL for a rank without
+    /* ranks that take part: those of one sharding group, n of them */
+    struct rank_range ranks;
+    /* [n]: output buffer of the group of each rank; NULL for a rank without
      * such a group in this process */
     void **d_send;
-    /* [R]: receive buffer of each rank, part of d_block; NULL if the rank is in
+    /* [n]: receive buffer of each rank, part of d_block; NULL if the rank is in
      * another process */
     void **d_recv;
     void *d_block; /* memory of all receive buffers; owned */
@@ -73,7 +77,7 @@ int exchange_allreduce(const struct exchange_set *set,
 /* Outputs of one group as a receiver in this process has them. They are the
  * bags [bag_begin, bag_begin + n_bags) of the whole batch, which belong to the
  * receiver's own samples. For a sequence they are n_bags vectors, and bag_begin
- * is not used. If the group is a replica on another rank, the receiver has no
+ * is not used. If the group does not serve the receiver, the receiver has no
  * outputs of it: d_at is NULL and n_bags is 0. */
 struct output_block {
     void *d_at; /* [n_bags][out_dim] outputs */

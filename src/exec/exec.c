@@ -7,6 +7,7 @@
 #include "exec/placement_load.h"
 #include "exec/placement_need.h"
 #include "exec/sequences.h"
+#include "exec/sync.h"
 #include "exec/timing.h"
 #include "exec/verify_outputs.h"
 #include "exec/verify_sequences.h"
@@ -20,6 +21,7 @@ struct execution {
     const struct exec_options *options;
     struct placement *placement;
     struct exchange_set set;
+    struct sync sync;       /* opened only if can_sync */
     struct input_link link; /* opened only in time_together, like the input */
     struct input input;
     struct verify verify;
@@ -67,12 +69,13 @@ static int open_interference_probe(struct execution *run, struct err *err)
                : 0;
 }
 
-/* Adds the sample of a rank to the records. A single process moves the sample
- * to the sink immediately. */
+/* Adds the sample of a rank to the records, if it is a rank of the first
+ * sharding group; the other groups do the same work. A single process moves the
+ * sample to the sink immediately. */
 static int keep_sample(struct execution *run, const struct rank_work *work,
                        const struct exec_rank *timing, struct err *err)
 {
-    if (!run->keeps_samples)
+    if (!run->keeps_samples || placement_copy_of(work->placement, work->rank))
         return 0;
     exec_samples_add(&run->records, work, timing);
     if (run->placement->comm->world->size > 1)
@@ -144,7 +147,8 @@ static bool comm_is_real(const struct placement *placement)
 static void predict_exchanges(const struct plan *plan, uint32_t rank,
                               double phases_ms[N_PHASES])
 {
-    const struct device_cost *own = &plan->devices[rank];
+    const uint32_t n = plan->problem.cluster.n_devices;
+    const struct device_cost *own = &plan->devices[rank % n];
     double latest_ms = 0, waiting_ms;
 
     phases_ms[PHASE_GRADIENT] = own->bwd_comm_ms;
@@ -156,7 +160,7 @@ static void predict_exchanges(const struct plan *plan, uint32_t rank,
             fmax(own->bwd_comm_ms - own->parts_ms[STEP_GRADIENT], 0);
         return;
     }
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
+    for (uint32_t r = 0; r < n; r++)
         latest_ms = fmax(latest_ms, plan->devices[r].compute_ms +
                                         plan->devices[r].bwd_comm_ms);
     waiting_ms = latest_ms - own->compute_ms - own->bwd_comm_ms;
@@ -300,6 +304,55 @@ static int time_ids(struct execution *run, struct err *err)
     return 0;
 }
 
+/* --- syncs of sharding groups --- */
+
+/* Number of timed syncs. */
+#define N_SYNCS 5
+
+/* Returns true if there are several sharding groups and all their weights are
+ * in memory together. */
+static bool can_sync(const struct placement *placement)
+{
+    return placement->n_copies > 1 && placement->n_turns == 1;
+}
+
+/* Runs a sync after the compared step, counts its bytes and compares the
+ * averages with the reference. */
+static int check_sync(struct execution *run, struct err *err)
+{
+    const struct placement *placement = run->placement;
+    uint64_t *before = mem_alloc(placement->n_ranks, sizeof(*before));
+    uint64_t *after = mem_alloc(placement->n_ranks, sizeof(*after));
+    int rc = sync_count(placement, before, err) || sync_run(&run->sync, err) ||
+             sync_count(placement, after, err) ||
+             (run->options->check &&
+              verify_weights(&run->verify, VERIFY_AVERAGES, placement, err));
+
+    run->result->sync.sent_bytes = sync_most_sent(placement, before, after);
+    mem_free(before);
+    mem_free(after);
+    return rc ? -1 : 0;
+}
+
+static int sync_once(void *ctx, unsigned number, double *ms, struct err *err)
+{
+    (void)number;
+    return sync_time(ctx, ms, err);
+}
+
+static int time_syncs(struct execution *run, struct err *err)
+{
+    struct repetitions syncs = {.once = sync_once,
+                                .ctx = &run->sync,
+                                .n_parts = 1,
+                                .n_warm_up = 1,
+                                .n = N_SYNCS,
+                                .world = run->placement->comm->world};
+
+    run->result->sync.n = N_SYNCS;
+    return repetitions_time(&run->result->sync.time, &syncs, err);
+}
+
 static int time_together(struct execution *run, struct err *err)
 {
     const struct placement *placement = run->placement;
@@ -319,6 +372,8 @@ static int time_together(struct execution *run, struct err *err)
         return -1;
     input_close(&run->input);
     input_link_close(&run->link);
+    if (can_sync(placement) && comm_is_real(placement) && time_syncs(run, err))
+        return -1;
     if (result->n_processes == 1)
         return 0;
     return timing_together(&result->step, result->in_chunks, &run->set, n, err);
@@ -352,6 +407,7 @@ static int collect_findings(struct execution *run, struct arena *arena,
         result->n_turns = (uint32_t)max_u64(result->n_turns, all[p].n_turns);
         tally_add(&result->outputs, &found->tallies[VERIFY_OUTPUTS]);
         tally_add(&result->weights, &found->tallies[VERIFY_WEIGHTS]);
+        tally_add(&result->averages, &found->tallies[VERIFY_AVERAGES]);
         if (found->failure[0] && !result->failure)
             result->failure = arena_strdup(arena, found->failure);
     }
@@ -369,7 +425,7 @@ static void sum_up_ranks(struct exec_result *result, uint32_t n,
 
     for (uint32_t r = 0; r < n; r++)
         result->n_disturbed += result->ranks[r].disturbed;
-    for (unsigned what = 0; is_checked && what < N_VERIFIED; what++) {
+    for (unsigned what = 0; is_checked && what <= VERIFY_WEIGHTS; what++) {
         for (uint32_t r = 0; r < n; r++)
             hashes[r] = result->ranks[r].hashes[what];
         *sums[what] = hash_bytes(hashes, n * sizeof(*hashes), 0);
@@ -416,7 +472,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     if ((run->options->wait_for_quiet &&
          run_alone(run, open_interference_probe, err)) ||
         placement_open(placement, err) ||
-        exchange_open(&run->set, placement, arena, err))
+        exchange_open(&run->set, placement, arena, err) ||
+        (can_sync(placement) && sync_open(&run->sync, placement, arena, err)))
         return -1;
     run->verify.ranks = run->result->ranks;
     if (run->options->check &&
@@ -431,7 +488,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
         if (placement_load(placement, turn, err) ||
             (run->options->check &&
              (step_update(placement, turn, err) ||
-              verify_weights(&run->verify, placement, err))) ||
+              verify_weights(&run->verify, VERIFY_WEIGHTS, placement, err))) ||
+            (can_sync(placement) && check_sync(run, err)) ||
             run_alone(run, time_loaded, err))
             return -1;
     return time_together(run, err) || collect(run, arena, err) ? -1 : 0;
@@ -453,7 +511,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
              const struct exec_options *options, struct arena *arena,
              struct err *err)
 {
-    uint32_t n_ranks = plan->problem.cluster.n_devices;
+    uint32_t n_ranks = problem_all_devices(&plan->problem);
     struct placement placement = {0};
     struct execution run = {
         .result = result, .options = options, .placement = &placement};
@@ -482,6 +540,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
     input_close(&run.input);
     input_link_close(&run.link);
     exchange_close(&run.set);
+    sync_close(&run.sync);
     interference_probe_close(run.interference);
     placement_release(&placement);
     comm_close(comm);

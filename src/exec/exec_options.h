@@ -14,6 +14,9 @@ struct exec_options {
     /* Number of timed iterations after the warm-up; >= 1. */
     unsigned n_iterations;
     uint64_t seed;
+    /* Steps from one sync of the sharding groups to the next, for the report
+     * only; 0: unknown. */
+    uint64_t sync_every;
     /* Bytes of device memory to use; 0: all free memory. */
     uint64_t memory_bytes;
     /* True to compare one step with the reference. */

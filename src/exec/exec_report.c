@@ -6,7 +6,29 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "core/plan_error.h"
+#include "core/sharding_groups.h"
 #include "device/world.h"
+#include "exec/sync_report.h"
+
+/* Returns the costs of a rank that the plan predicts. All sharding groups have
+ * the same plan. */
+static const struct device_cost *predicted_cost(const struct exec_report *run,
+                                                uint32_t rank)
+{
+    return &run->plan->devices[rank % run->plan->problem.cluster.n_devices];
+}
+
+static uint32_t rank_in_job(const struct exec_report *run, uint32_t rank)
+{
+    return sharding_groups_rank_at(&run->plan->problem, rank);
+}
+
+static struct sync_report syncs_of(const struct exec_report *run)
+{
+    return (struct sync_report){run->plan, &run->result->sync,
+                                run->options->sync_every,
+                                run->result->scale_rows};
+}
 
 /* Relative error of the plan's prediction: (predicted - measured) /
  * measured. */
@@ -15,7 +37,7 @@ static double slowest_error(const struct exec_report *run)
     const uint32_t r = run->result->slowest;
     const double measured_ms = run->result->costs[r].total_ms;
 
-    return (run->plan->devices[r].total_ms - measured_ms) / measured_ms;
+    return (predicted_cost(run, r)->total_ms - measured_ms) / measured_ms;
 }
 
 static void print_cost_source(const struct exec_report *run, struct buf *out)
@@ -57,10 +79,12 @@ static void print_heading(const struct exec_report *run, struct buf *out)
 {
     const struct problem *problem = &run->plan->problem;
 
-    buf_printf(out, "%zu tables on %u GPUs, batch %llu, rows x %g, seed %llu\n",
-               problem->n_tables, problem->cluster.n_devices,
-               (unsigned long long)problem->batch, run->result->scale_rows,
-               (unsigned long long)run->options->seed);
+    buf_printf(out, "%zu tables on %u GPUs", problem->n_tables,
+               problem_all_devices(problem));
+    sync_report_groups(run->plan, out);
+    buf_printf(out, ", batch %llu, rows x %g, seed %llu\n",
+               (unsigned long long)problem_all_samples(problem),
+               run->result->scale_rows, (unsigned long long)run->options->seed);
     buf_printf(out, "measured on %s, %s, ", run->device->facts.name,
                run->device->facts.isa);
     if (run->device->facts.n_threads)
@@ -110,18 +134,22 @@ static const struct figure rank_figures[] = {
 static void print_row(const struct exec_report *run, const char *gpu,
                       bool is_measured, uint32_t r, struct buf *out)
 {
-    const struct device_cost *costs =
-        is_measured ? run->result->costs : run->plan->devices;
+    const struct device_cost *own =
+        is_measured ? &run->result->costs[r] : predicted_cost(run, r);
     struct rank_row row = {gpu,
                            is_measured ? "measured" : "predicted",
-                           costs[r],
+                           *own,
                            NAN,
                            {NAN, NAN, NAN}};
 
-    for (uint32_t q = 0; q < run->plan->problem.cluster.n_devices; q++)
+    for (uint32_t q = 0; q < problem_all_devices(&run->plan->problem); q++) {
+        const struct device_cost *other =
+            is_measured ? &run->result->costs[q] : predicted_cost(run, q);
+
         row.waiting_ms =
-            fmax(row.waiting_ms, costs[q].compute_ms + costs[q].bwd_comm_ms);
-    row.waiting_ms -= costs[r].compute_ms + costs[r].bwd_comm_ms;
+            fmax(row.waiting_ms, other->compute_ms + other->bwd_comm_ms);
+    }
+    row.waiting_ms -= own->compute_ms + own->bwd_comm_ms;
     if (is_measured)
         row.compute = run->result->ranks[r].compute;
     figures_row(rank_figures, &row, out);
@@ -133,8 +161,8 @@ static void print_ranks(const struct exec_report *run, struct buf *out)
 
     buf_printf(out, "\n");
     figures_heading(rank_figures, out);
-    for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++) {
-        const char *gpu = text_say(run->arena, "%u", r);
+    for (uint32_t r = 0; r < problem_all_devices(&run->plan->problem); r++) {
+        const char *gpu = text_say(run->arena, "%u", rank_in_job(run, r));
 
         if (is_priced)
             print_row(run, gpu, false, r, out);
@@ -153,7 +181,7 @@ static bool is_oversubscribed(const struct exec_report *run)
  * n_chunks chunks. */
 static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
 {
-    uint32_t n = run->plan->problem.cluster.n_devices;
+    uint32_t n = problem_all_devices(&run->plan->problem);
     double(*phases_ms)[N_PHASES] =
         arena_alloc(run->arena, n, sizeof(*phases_ms));
     struct step step = run->options->step;
@@ -162,7 +190,7 @@ static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
     step.n_chunks = n_chunks;
     step.dense_ms = step.dense_reduce_ms = 0;
     for (uint32_t r = 0; r < n; r++) {
-        const double *parts_ms = run->plan->devices[r].parts_ms;
+        const double *parts_ms = predicted_cost(run, r)->parts_ms;
 
         phases_ms[r][PHASE_FORWARD] = parts_ms[STEP_FORWARD];
         phases_ms[r][PHASE_OUTPUT] = parts_ms[STEP_OUTPUT];
@@ -270,9 +298,13 @@ static void print_check(const struct exec_report *run, struct buf *out)
     }
     buf_printf(out,
                "against the unsharded reference, largest error: %.2g of "
-               "%s outputs, %.2g of %s updated weights\n",
+               "%s outputs, %.2g of %s updated weights",
                result->outputs.error, TEXT_COUNT(result->outputs.n),
                result->weights.error, TEXT_COUNT(result->weights.n));
+    if (result->averages.n)
+        buf_printf(out, ", %.2g of %s averages", result->averages.error,
+                   TEXT_COUNT(result->averages.n));
+    buf_printf(out, "\n");
     buf_printf(out, "hashes: outputs %s, updated weights and states %s\n",
                HASH_TEXT(result->output_hash), HASH_TEXT(result->weight_hash));
 }
@@ -282,10 +314,11 @@ void exec_report_print(const struct exec_report *run, struct buf *out)
     const struct exec_result *result = run->result;
     const struct device_cost *cost = &result->costs[result->slowest];
     const bool is_measured = result->comm == EXEC_COMM_MEASURED;
+    const struct sync_report syncs = syncs_of(run);
 
     print_heading(run, out);
     print_ranks(run, out);
-    buf_printf(out, "\nslowest GPU: %u, ", result->slowest);
+    buf_printf(out, "\nslowest GPU: %u, ", rank_in_job(run, result->slowest));
     if (result->comm == EXEC_COMM_ABSENT)
         buf_printf(out, "%.3f ms of compute measured\n", cost->compute_ms);
     else if (!plan_is_priced(run->plan))
@@ -294,13 +327,14 @@ void exec_report_print(const struct exec_report *run, struct buf *out)
         buf_printf(out, "%.3f ms %s, %.3f ms predicted (%+.1f %%)\n",
                    cost->total_ms,
                    is_measured ? "measured" : "with communication as predicted",
-                   run->plan->devices[result->slowest].total_ms,
+                   predicted_cost(run, result->slowest)->total_ms,
                    100 * slowest_error(run));
     buf_printf(out, "communication%s: %s\n", is_measured ? " measured" : "",
                result->comm_basis);
     print_job(run, out);
     print_ids(run, out);
     print_step(run, out);
+    sync_report_print(&syncs, out);
     print_chunks(run, out);
     if (plan_is_priced(run->plan) && run->plan->cost.comm)
         buf_printf(out, "communication predicted: %s\n", run->plan->cost.comm);
@@ -308,7 +342,8 @@ void exec_report_print(const struct exec_report *run, struct buf *out)
         buf_printf(out,
                    "%u of %u GPUs %s timed while something else "
                    "disturbed the machine\n",
-                   result->n_disturbed, run->plan->problem.cluster.n_devices,
+                   result->n_disturbed,
+                   problem_all_devices(&run->plan->problem),
                    result->n_disturbed == 1 ? "was" : "were");
     if (result->scale_rows < 1)
         buf_printf(out, "the tables were smaller than the plan's: caches hold "
@@ -334,31 +369,39 @@ static json_t *rank_to_json(const struct exec_report *run, uint32_t r)
 
     place_set_fields(measured, cost, &device_cost_fields[1], N_COST_FIELDS - 1);
     if (plan_is_priced(run->plan)) {
-        const struct device_cost *own = &run->plan->devices[r];
+        const struct device_cost *own = predicted_cost(run, r);
 
         predicted = PLACE_ROW(own, device_cost_fields);
         json_object_set_new(predicted, "phases_ms",
                             PLACE_ROW(own->parts_ms, step_part_fields));
     }
-    return json_pack("{s:i, s:o, s:o, s:o}", "device", r, "predicted",
-                     predicted, "measured", measured, "phases_ms",
+    return json_pack("{s:i, s:o, s:o, s:o}", "device", rank_in_job(run, r),
+                     "predicted", predicted, "measured", measured, "phases_ms",
                      PLACE_ROW(cost->parts_ms, step_part_fields));
 }
 
 static json_t *check_to_json(const struct exec_report *run)
 {
     const struct exec_result *result = run->result;
+    json_t *check;
 
     if (!run->options->check)
         return json_null();
-    return json_pack("{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed",
-                     !result->failure, "output_error",
-                     json_real_or_null(result->outputs.error), "n_outputs",
-                     (json_int_t)result->outputs.n, "output_hash",
-                     HASH_TEXT(result->output_hash), "weight_error",
-                     json_real_or_null(result->weights.error), "n_weights",
-                     (json_int_t)result->weights.n, "weight_hash",
-                     HASH_TEXT(result->weight_hash));
+    check = json_pack("{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed",
+                      !result->failure, "output_error",
+                      json_real_or_null(result->outputs.error), "n_outputs",
+                      (json_int_t)result->outputs.n, "output_hash",
+                      HASH_TEXT(result->output_hash), "weight_error",
+                      json_real_or_null(result->weights.error), "n_weights",
+                      (json_int_t)result->weights.n, "weight_hash",
+                      HASH_TEXT(result->weight_hash));
+    if (result->averages.n) {
+        json_object_set_new(check, "average_error",
+                            json_real_or_null(result->averages.error));
+        json_object_set_new(check, "n_averages",
+                            json_whole(result->averages.n));
+    }
+    return check;
 }
 
 static json_t *world_to_json(const struct exec_report *run)
@@ -403,20 +446,22 @@ json_t *exec_report_to_json(const struct exec_report *run)
 {
     static const char *const figures[] = {"measured", "modelled", NULL};
     const struct exec_result *result = run->result;
+    const struct sync_report syncs = syncs_of(run);
     json_t *ranks = json_array();
 
-    for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++)
+    for (uint32_t r = 0; r < problem_all_devices(&run->plan->problem); r++)
         json_array_append_new(ranks, rank_to_json(run, r));
     return json_pack(
         "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
-        "s:o, s:o*}",
+        "s:o, s:o*, s:o*}",
         "machine", device_to_json(run->device), "world", world_to_json(run),
         "seed", (json_int_t)run->options->seed, "iterations",
         run->options->n_iterations, "scale_rows", result->scale_rows,
         "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",
-        run->result->slowest, "total_ms", json_real_or_null(result->total_ms),
-        "comm", "kind", result->comm_kind, "figures", figures[result->comm],
-        "comm_basis", result->comm_basis, "check", check_to_json(run),
+        rank_in_job(run, run->result->slowest), "total_ms",
+        json_real_or_null(result->total_ms), "comm", "kind", result->comm_kind,
+        "figures", figures[result->comm], "comm_basis", result->comm_basis,
+        "check", check_to_json(run), "groups", sync_report_to_json(&syncs),
         "slowest_error_frac",
         plan_is_priced(run->plan) ? json_real(slowest_error(run)) : NULL);
 }

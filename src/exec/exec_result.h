@@ -4,11 +4,17 @@
 
 #include "core/plan.h"
 #include "core/sample.h"
+#include "exec/sync_result.h"
 
 /* Results of an execution. */
 
 /* Numbers that are compared with the reference (exec/verify.h). */
-enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS, N_VERIFIED };
+enum verify_what {
+    VERIFY_OUTPUTS,
+    VERIFY_WEIGHTS,
+    VERIFY_AVERAGES, /* weights after a sync of the sharding groups */
+    N_VERIFIED
+};
 
 struct exec_rank {
     /* measured while no other rank runs */
@@ -77,6 +83,8 @@ struct exec_result {
      * weights fit together. Maximum over all processes. */
     uint32_t n_turns;
     struct tally outputs, weights;
+    struct tally averages; /* empty if there is one sharding group */
+    struct sync_result sync;
     /* XXH3 hashes over the hashes of all ranks. output_hash covers all outputs
      * at their receivers. weight_hash covers the weights and optimizer states
      * of all touched rows after the step. They do not depend on the number of

@@ -43,7 +43,8 @@ static void fill_table(struct sample_table *out, const struct rank_work *work,
         batches_draw(&bags, work->placement, group, piece,
                      work->first_number + k);
         n = bags.offsets[group->n_bags];
-        out->pooling_factor += (double)n / work->placement->batch / n_sets;
+        out->pooling_factor +=
+            (double)n / placement_copy_samples(work->placement) / n_sets;
         out->n_unique +=
             stream_histogram(bags.indices, n, piece->n_rows, bins) / n_sets;
         for (unsigned b = 0; b < REUSE_BINS; b++)
@@ -98,7 +99,8 @@ static uint64_t case_of_rank(const struct placement *placement, uint32_t rank)
 {
     struct buf text = {0};
 
-    describe_rank(&text, rank, placement->n_ranks, placement->batch);
+    describe_rank(&text, rank, placement_copy_ranks(placement, 0).end,
+                  placement_copy_samples(placement));
     for (size_t i = 0; i < placement->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[i];
         const struct shard shard = {.kind = piece->replica ? SHARD_REPLICATE
@@ -119,7 +121,7 @@ uint64_t exec_samples_plan_number(const struct placement *placement)
 {
     uint64_t sum = 0;
 
-    for (uint32_t r = 0; r < placement->n_ranks; r++)
+    for (uint32_t r = 0; r < placement_copy_ranks(placement, 0).end; r++)
         sum += case_of_rank(placement, r);
     return sum;
 }
@@ -239,7 +241,7 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
     const struct placement *placement = work->placement;
     struct sample_record record = {
         .facts = placement->device->facts,
-        .batch = placement->batch,
+        .batch = placement_copy_samples(placement),
         .sample = {.kind = SAMPLE_EXECUTED,
                    .forward = timing->forward,
                    .backward = timing->backward,

@@ -169,7 +169,9 @@ static int open_training(struct train_state *run, struct arena *arena,
         return -1;
     if (placement_open(placement, err) ||
         exchange_open(&run->set, placement, arena, err) ||
-        placement_load(placement, 0, err) || open_nets(run, arena, err) ||
+        placement_load(placement, 0, err) ||
+        (run->syncs_ms && sync_open(&run->sync, placement, arena, err)) ||
+        open_nets(run, arena, err) ||
         feed_open(&run->feed, placement, run->options->dense, n_batches,
                   run->second ? run->second : world, err))
         return -1;
@@ -195,6 +197,7 @@ static void close_training(struct train_state *run)
     }
     gemm_close(run->blas);
     exchange_close(&run->set);
+    sync_close(&run->sync);
     placement_release(&run->placement);
     world_close(run->second);
 }
@@ -332,6 +335,18 @@ static int check_step(struct train_state *run, unsigned step, struct err *err)
     return rc ? -1 : 0;
 }
 
+/* Runs the sync after a step, if one is due, and compares the averages with the
+ * reference. */
+static int sync_groups(struct train_state *run, unsigned step, struct err *err)
+{
+    if (!run->syncs_ms || (step + (uint64_t)1) % run->options->sync_every)
+        return 0;
+    return train_sync_run(run, err) ||
+                   (run->reference && train_reference_sync(run->reference, err))
+               ? -1
+               : 0;
+}
+
 static int run_steps(struct train_state *run, struct err *err)
 {
     const struct exec_train_options *options = run->options;
@@ -339,6 +354,7 @@ static int run_steps(struct train_state *run, struct err *err)
     for (unsigned step = 0; step < options->n_steps; step++) {
         if (train_step_run(run, step, err) || find_loss(run, step, err) ||
             (run->reference && check_step(run, step, err)) ||
+            sync_groups(run, step, err) ||
             (options->observe &&
              options->observe(options->observe_ctx, run, step, err)))
             return -1;
@@ -472,6 +488,10 @@ static int train_all(struct train_state *run, struct arena *arena,
 
     run->times = arena_alloc(arena, n_times, sizeof(*run->times));
     memset(run->times, 0, n_times * sizeof(*run->times));
+    if (run->placement.n_copies > 1 && run->options->sync_every)
+        run->syncs_ms =
+            ARENA_NEW(arena, double,
+                      run->options->n_steps / run->options->sync_every + 1);
     if (open_training(run, arena, err) || run_steps(run, err) ||
         train_times_collect(run, err))
         return -1;
@@ -485,7 +505,7 @@ int exec_train(struct train_result *result, const struct plan *plan,
                const struct exec_train_options *options, struct arena *arena,
                struct err *err)
 {
-    const uint32_t n_ranks = plan->problem.cluster.n_devices;
+    const uint32_t n_ranks = problem_all_devices(&plan->problem);
     struct train_state run = {.options = options, .result = result};
     struct comm *comm = NULL;
     int rc;

@@ -17,6 +17,12 @@
  *      part and of replicas are added up over all ranks
  *   5. tables and dense parameters are updated
  *
+ * If the job has several sharding groups, 1, 2 and the first half of 4 happen
+ * inside each group. A table learns from the mean loss of the samples of its
+ * group; replicas and the dense part learn from the mean loss of all samples,
+ * as in TorchRec. After each sync_every steps, a sync averages the copies of
+ * the tables (exec/sync.h).
+ *
  * PIPELINE_NONE runs these parts one after the other. PIPELINE_SDD runs the
  * input of the next step in a second thread, which exchanges ids in a second
  * world during the dense part. As in TorchRec, the ids leave after the outputs,

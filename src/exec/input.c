@@ -30,6 +30,13 @@ static const struct piece *next_piece(const struct input *input, uint32_t rank,
     return NULL;
 }
 
+/* Returns whether a rank sends ids to another one. */
+static bool sends_to(const struct input *input, uint32_t from, uint32_t to)
+{
+    return placement_copy_of(input->placement, from) ==
+           placement_copy_of(input->placement, to);
+}
+
 /* Place of the data of one piece in a message between ranks. */
 struct part {
     uint32_t *lengths;
@@ -86,8 +93,9 @@ static void deal(const struct input *input, uint32_t rank, size_t t,
                  struct part *parts)
 {
     const struct placement *placement = input->placement;
-    const struct piece *first = placement->table_pieces[t];
-    const struct piece *last = placement->table_pieces[t + 1] - 1;
+    const struct piece_range pieces =
+        placement_copy_pieces(placement, t, placement_copy_of(placement, rank));
+    const struct piece *first = pieces.begin, *last = pieces.end - 1;
     const struct bags *own = sent_bags(input, rank, t);
     const uint64_t n_rows = placement->table_rows[t];
     const double per_row = (double)(last - first) / (double)n_rows;
@@ -136,6 +144,8 @@ static void begin_message(struct input *input, uint32_t rank, uint32_t to,
     size_t pos = ids_at(input, rank, to), size = pos;
     struct part next;
 
+    if (!sends_to(input, rank, to))
+        return;
     while ((piece = next_piece(input, to, piece)))
         size += parts[piece - pieces].n * PROBLEM_ID_BYTES;
     if (!input->sent[i])
@@ -198,7 +208,7 @@ void input_pack(struct input *input, uint32_t rank)
 /* Allocates memory for a message that this process will receive. */
 static int make_room(struct input *input, size_t i, struct err *err)
 {
-    if (input->came[i])
+    if (input->came[i] || !input->sizes[i])
         return 0;
     input->came[i] = ARENA_NEW(&input->arena, char, input->sizes[i]);
     return input->link->host
@@ -238,7 +248,8 @@ static void place_piece(const struct input *input, const struct group *group,
 {
     uint64_t *offset = bags->offsets, n = 0;
 
-    for (uint32_t from = 0; from < input->placement->n_ranks; from++) {
+    for (uint32_t from = group->owners.begin; from < group->owners.end;
+         from++) {
         struct part *part = &parts[from];
 
         for (uint64_t left = own_bags(input, from, group); left; left--) {
@@ -277,8 +288,9 @@ void input_permute(struct input *input, uint32_t rank, struct verify *verify)
     struct bags bags = input->came_bags[rank];
 
     for (uint32_t from = 0; from < n; from++)
-        parts[from] = first_part(input->came[from * (size_t)n + rank],
-                                 ids_at(input, from, rank));
+        if (input->came[from * (size_t)n + rank])
+            parts[from] = first_part(input->came[from * (size_t)n + rank],
+                                     ids_at(input, from, rank));
     while ((piece = next_piece(input, rank, piece))) {
         place_piece(input, piece->group, parts, &bags);
         input->piece_bags[piece - input->placement->pieces] = bags;

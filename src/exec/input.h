@@ -9,9 +9,10 @@
  * Input of a step, exchanged as in a training job. Each rank draws the ids of
  * its own samples for all tables, and sends them to the ranks that hold the
  * pieces. A column-wise piece gets its own copy of all ids, a row-wise piece
- * only the ids of its rows, and a replica no ids. If the job de-duplicates ids,
- * a rank sends an id of a sequence only once. The receiver permutes the ids
- * into the order of its lookups (described in batches.h).
+ * only the ids of its rows, and a replica no ids. Messages stay inside a
+ * sharding group; messages to ranks of other groups are empty. If the job
+ * de-duplicates ids, a rank sends an id of a sequence only once. The receiver
+ * permutes the ids into the order of its lookups (described in batches.h).
  *
  * A message contains, for each piece of the receiver in the order of the
  * placement:
@@ -57,7 +58,7 @@ struct input {
     /* [R][R]: bytes of all messages, by sender and receiver. */
     uint64_t *sizes;
     /* [R][R]: messages sent and received, by sender and receiver. NULL if the
-     * message is not in this process. */
+     * message is empty or not in this process. */
     char **sent, **came;
     /* [R][R]: `sent` and `came` in the memory of the device that transfers the
      * messages. On a GPU they are owned copies; on a CPU they are the messages

@@ -23,6 +23,34 @@ uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
     return (uint32_t)(begin + n * part / n_parts);
 }
 
+uint32_t placement_copy_samples(const struct placement *placement)
+{
+    return placement->batch / placement->n_copies;
+}
+
+uint32_t placement_copy_of(const struct placement *placement, uint32_t rank)
+{
+    return rank / (placement->n_ranks / placement->n_copies);
+}
+
+struct rank_range placement_copy_ranks(const struct placement *placement,
+                                       uint32_t copy)
+{
+    const uint32_t n = placement->n_ranks / placement->n_copies;
+
+    return (struct rank_range){copy * n, (copy + 1) * n};
+}
+
+struct piece_range placement_copy_pieces(const struct placement *placement,
+                                         size_t table_idx, uint32_t copy)
+{
+    struct piece **pieces = placement->table_pieces + table_idx;
+    const size_t n = (size_t)(pieces[1] - pieces[0]) / placement->n_copies;
+
+    return (struct piece_range){pieces[0] + copy * n,
+                                pieces[0] + (copy + (size_t)1) * n};
+}
+
 /* Returns the number of outputs of the group for the samples begin .. end - 1:
  * bags, or vectors of a sequence. */
 static uint64_t outputs_between(const struct group *group, uint32_t begin,
@@ -107,15 +135,16 @@ static int compare_pieces(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;
 
-    return ranked_compare((const uint64_t[]){a->table_idx, a->row_begin,
-                                             a->row_end, a->col_begin, a->rank},
-                          (const uint64_t[]){b->table_idx, b->row_begin,
-                                             b->row_end, b->col_begin, b->rank},
-                          5);
+    return ranked_compare(
+        (const uint64_t[]){a->table_idx, a->copy, a->row_begin, a->row_end,
+                           a->col_begin, a->rank},
+        (const uint64_t[]){b->table_idx, b->copy, b->row_begin, b->row_end,
+                           b->col_begin, b->rank},
+        6);
 }
 
 static struct piece piece_of_shard(const struct placement *placement,
-                                   const struct shard *shard)
+                                   const struct shard *shard, uint32_t copy)
 {
     const struct table *table = &placement->plan->problem.tables[shard->table];
     double scale = placement->scale_rows;
@@ -125,7 +154,8 @@ static struct piece piece_of_shard(const struct placement *placement,
         .table_seed =
             stream_random(stream_mix64(placement->seed), shard->table),
         .replica = shard_is_replica(shard->kind),
-        .rank = shard->device,
+        .rank = placement_copy_ranks(placement, copy).begin + shard->device,
+        .copy = copy,
         .row_begin = placement_scale_row(table, shard->row_begin, scale),
         .row_end = placement_scale_row(table, shard->row_end, scale),
         .col_begin = shard->col_begin,
@@ -143,10 +173,12 @@ static void make_pieces(struct placement *placement, struct arena *arena)
     const struct plan *plan = placement->plan;
     size_t n_tables = plan->problem.n_tables;
 
-    placement->n_pieces = plan->n_shards;
-    placement->pieces = ARENA_NEW(arena, struct piece, plan->n_shards);
-    for (size_t i = 0; i < plan->n_shards; i++)
-        placement->pieces[i] = piece_of_shard(placement, &plan->shards[i]);
+    placement->n_pieces = plan->n_shards * placement->n_copies;
+    placement->pieces = ARENA_NEW(arena, struct piece, placement->n_pieces);
+    for (uint32_t copy = 0; copy < placement->n_copies; copy++)
+        for (size_t i = 0; i < plan->n_shards; i++)
+            placement->pieces[copy * plan->n_shards + i] =
+                piece_of_shard(placement, &plan->shards[i], copy);
     qsort(placement->pieces, placement->n_pieces, sizeof(struct piece),
           compare_pieces);
     placement->table_pieces = ARENA_NEW(arena, struct piece *, n_tables + 1);
@@ -203,7 +235,7 @@ static struct group group_of(const struct placement *placement,
         .n_outputs = (uint32_t)piece->table->num_outputs,
         .replica = piece->replica,
         .precision = output_precision(piece),
-        .owners = {0, placement->n_ranks},
+        .owners = placement_copy_ranks(placement, piece->copy),
     };
 
     if (piece->replica)
@@ -290,7 +322,8 @@ static int check_tables(const struct plan *plan, struct arena *arena,
 
     for (size_t t = 0; !unknown && t < plan->problem.n_tables; t++) {
         table = &tables[t];
-        unknown = unknown_of_table(table, plan->problem.batch, arena);
+        unknown =
+            unknown_of_table(table, problem_all_samples(&plan->problem), arena);
     }
     for (size_t i = 0; !unknown && i < plan->n_shards; i++) {
         uint32_t width = plan->shards[i].col_end - plan->shards[i].col_begin;
@@ -341,7 +374,7 @@ static int count_samples(uint64_t *n_samples, const struct plan *plan,
     const struct problem *problem = &plan->problem;
     const double share = problem->n_tables ? problem->tables[0].dedup : 1;
 
-    *n_samples = problem->batch;
+    *n_samples = problem_all_samples(problem);
     if (problem->job.dedup != DEDUP_SESSIONS)
         return 0;
     for (size_t t = 1; t < problem->n_tables; t++)
@@ -352,7 +385,8 @@ static int count_samples(uint64_t *n_samples, const struct plan *plan,
                              "%g, is not supported yet",
                              problem->tables[t].name, problem->tables[t].dedup,
                              share);
-    *n_samples = (uint64_t)ceil(share * (double)problem->batch);
+    *n_samples = (uint64_t)ceil(share * (double)problem->batch) *
+                 problem_n_groups(problem);
     return 0;
 }
 
@@ -360,9 +394,9 @@ int placement_init(struct placement *placement, const struct plan *plan,
                    struct comm *comm, double scale_rows, uint64_t seed,
                    struct arena *arena, struct err *err)
 {
-    uint32_t n_ranks = plan->problem.cluster.n_devices;
+    uint32_t n_ranks = problem_all_devices(&plan->problem);
     uint32_t rank = comm->world->rank; /* 0 if there is only one process */
-    uint64_t batch = plan->problem.batch, n_samples;
+    uint64_t batch = problem_all_samples(&plan->problem), n_samples;
 
     memset(placement, 0, sizeof(*placement));
     assert(scale_rows > 0 && scale_rows <= 1);
@@ -382,6 +416,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
         .seed = seed,
         .scale_rows = scale_rows,
         .n_ranks = n_ranks,
+        .n_copies = problem_n_groups(&plan->problem),
         .batch = (uint32_t)n_samples,
         .n_chunks = 1,
         .here = {rank, comm->world->size == 1 ? comm->n_ranks : rank + 1},

@@ -7,9 +7,9 @@
 #include "device/comm.h"
 
 /*
- * Placement: a plan prepared for execution on its ranks. It lists the pieces of
- * tables that each rank holds, and the groups of pieces that one fused call
- * looks up.
+ * Placement: a plan prepared for execution on the ranks of the job. It lists
+ * the pieces of tables that each rank holds, and the groups of pieces that one
+ * fused call looks up.
  *
  * All pieces of a fused call have the same number of bags and the same output
  * precision. So a rank has one group for each combination of
@@ -20,6 +20,12 @@
  *
  * Each piece of a table with sequence output is a group of its own, because its
  * number of vectors differs from that of other pieces (exec/sequences.h).
+ *
+ * If the job has several sharding groups (core/sharding_groups.h), each of them
+ * holds a copy of all tables. Ranks are numbered group by group: GPU r of group
+ * g has rank g x n + r, where n is the number of GPUs of a group. With the
+ * strided layout this differs from the rank in the job. A group looks up the
+ * samples of its own ranks only.
  *
  * The placement describes all ranks. Device memory is allocated only for the
  * ranks of this process (`here`): one rank if each rank is a process, otherwise
@@ -33,7 +39,7 @@ struct piece {
     uint32_t table_idx;
     uint64_t table_seed; /* seed of the table's weights, states and gradients */
     bool replica;
-    uint32_t rank;
+    uint32_t rank, copy; /* its rank, and the copy of the tables on that rank */
     /* range of rows of the scaled table; may be empty */
     uint64_t row_begin, row_end;
     /* Number of rows in memory. A piece with an empty range of rows has one row
@@ -69,8 +75,8 @@ struct group {
     /* Precision in which the exchange carries the outputs and their gradients;
      * fp32 for replicas, which have no exchange. */
     enum precision precision;
-    /* Ranks that own the samples: all ranks, or for a replica only the rank
-     * that holds it. */
+    /* Ranks that own the samples: all ranks of the sharding group, or for a
+     * replica only the rank that holds it. */
     struct rank_range owners;
     /* The group covers only part `part` of n_parts of each owner's samples (see
      * placement_part). */
@@ -114,8 +120,9 @@ struct placement {
     uint64_t seed;
     double scale_rows;
     uint32_t n_ranks;
-    /* Samples per step. If the job de-duplicates sessions, it is the number of
-     * unique sessions. */
+    uint32_t n_copies; /* copies of the tables: sharding groups of the job */
+    /* Samples per step of all ranks. If the job de-duplicates sessions, it is
+     * the number of unique sessions. */
     uint32_t batch;
     /* Number of chunks into which a forward is divided, >= 1. It is 1 unless
      * the caller sets it. */
@@ -127,7 +134,9 @@ struct placement {
     float **d_dense;
     uint64_t n_dense;
     uint64_t *table_rows; /* [n_tables]: number of rows of each scaled table */
-    struct piece *pieces; /* [n_pieces] all pieces, ordered by table */
+    /* [n_pieces] all pieces, ordered by table, and within a table by copy. All
+     * copies of a table have equal pieces, in the same order. */
+    struct piece *pieces;
     size_t n_pieces;
     struct piece **table_pieces; /* [n_tables + 1]: first piece of each table */
     /* [n_groups], sorted by rank; the groups of replicas are the last groups of
@@ -149,6 +158,25 @@ struct placement {
 /* Returns the first sample that a rank owns: floor(rank * batch / R), rank <=
  * R. */
 uint32_t placement_sample(const struct placement *placement, uint32_t rank);
+
+/* Returns the number of samples per step of one sharding group. */
+uint32_t placement_copy_samples(const struct placement *placement);
+/* Returns the copy of the tables that a rank holds a part of. */
+uint32_t placement_copy_of(const struct placement *placement, uint32_t rank);
+/* Returns the ranks that hold a copy of the tables. */
+struct rank_range placement_copy_ranks(const struct placement *placement,
+                                       uint32_t copy);
+/* Pieces of one copy of a table: begin .. end - 1. */
+struct piece_range {
+    struct piece *begin, *end;
+};
+struct piece_range placement_copy_pieces(const struct placement *placement,
+                                         size_t table_idx, uint32_t copy);
+/* Returns whether a group looks up samples of a rank. */
+static inline bool group_serves(const struct group *group, uint32_t rank)
+{
+    return rank >= group->owners.begin && rank < group->owners.end;
+}
 
 /* Returns the first sample of part `part` if a rank's samples are divided into
  * n_parts parts. */
@@ -186,8 +214,8 @@ double placement_lookups(const struct placement *placement,
 
 /* Prepares the placement of a plan in the arena; allocates no device memory.
  * The plan must have passed plan_check, and comm must have as many ranks as the
- * plan. If tables have sequence output, call sequences_count next. ERR_INPUT
- * names a table that cannot be executed. */
+ * job of the plan (problem_all_devices). If tables have sequence output, call
+ * sequences_count next. ERR_INPUT names a table that cannot be executed. */
 int placement_init(struct placement *placement, const struct plan *plan,
                    struct comm *comm, double scale_rows, uint64_t seed,
                    struct arena *arena, struct err *err) MUST_CHECK;

@@ -5,6 +5,7 @@
 #include "device/interference_probe.h"
 #include "exec/placement_load.h"
 #include "exec/rank_work.h"
+#include "exec/sync.h"
 
 #include <inttypes.h>
 
@@ -71,7 +72,7 @@ static double output_bytes(const struct placement *placement, uint32_t rank)
 
         if (group->rank == rank)
             bytes += bag_bytes * group->n_bags;
-        if (!group->replica)
+        if (!group->replica && group_serves(group, rank))
             bytes +=
                 bag_bytes * (double)placement_outputs(placement, group, rank);
     }
@@ -133,9 +134,11 @@ void placement_need(struct placement_need *need,
             work += group_work_bytes(placement, group);
         largest_work = fmax(largest_work, work);
         need->rows_bytes += dense;
-        /* bytes of outputs, plus scratch memory of the all-reduce */
-        need->batch_bytes +=
-            output_bytes(placement, r) + fmin(dense, (double)ALLREDUCE_BYTES);
+        /* bytes of outputs, plus scratch memory of the all-reduce and the
+         * sync */
+        need->batch_bytes += output_bytes(placement, r) +
+                             fmin(dense, (double)ALLREDUCE_BYTES) +
+                             (placement->n_copies > 1 ? (double)SYNC_BYTES : 0);
     }
     if (placement->n_chunks > 1 && placement->comm->world->size > 1)
         /* the batch is timed twice for comparison: in one part and in chunks */

@@ -90,10 +90,11 @@ static int for_all(const struct exchange_set *set, uint32_t receiver,
     uint64_t begin = 0;
 
     for (size_t t = 0; t < problem->n_tables; t++) {
-        struct piece *const *pieces = &placement->table_pieces[t];
+        const struct piece_range pieces = placement_copy_pieces(
+            placement, t, placement_copy_of(placement, receiver));
 
-        for (const struct piece *piece = pieces[0];
-             piece < pieces[1] && piece->group; piece++)
+        for (const struct piece *piece = pieces.begin;
+             piece < pieces.end && piece->group; piece++)
             if (for_piece(set, piece, receiver, pooled, begin, fn, err))
                 return -1;
         begin +=

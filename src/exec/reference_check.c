@@ -14,6 +14,8 @@
 #include <string.h>
 
 #define UPDATE_LIMIT 1e-6
+/* Limit of the error of an average: it has a few roundings. */
+#define AVERAGE_LIMIT 3e-7
 /* Limit of the error of a loss in stepwise mode. */
 #define STEP_LOSS_LIMIT 1e-4
 #define ROWS_A_TASK 64
@@ -38,6 +40,7 @@ void reference_check_init(struct reference_check *check,
                        is_free ? VERIFY_FP32_LIMIT : STEP_LOSS_LIMIT,
                    [REFERENCE_GRADIENTS] = VERIFY_FP32_LIMIT,
                    [REFERENCE_UPDATES] = UPDATE_LIMIT,
+                   [REFERENCE_AVERAGES] = AVERAGE_LIMIT,
                    [REFERENCE_WEIGHTS] = VERIFY_FP32_LIMIT}};
     if (has_fp16(placement))
         for (unsigned i = 0; i < N_REFERENCE_WHAT; i++)
@@ -152,6 +155,9 @@ void reference_check_pooled(struct reference_check *check,
             (uint32_t)table->table->num_outputs * table->table->dim;
         struct tally tally = {0};
 
+        if (table->copy)
+            continue; /* the first copy stands for all samples */
+
         for (size_t i = 0; i < n; i++) {
             uint64_t pos = i * rows->pooled + table->pooled_begin;
 
@@ -189,11 +195,14 @@ static void compare_rows(void *ctx, uint64_t begin, uint64_t end,
     double *states = mem_alloc(table->n_pieces, sizeof(*states));
 
     for (uint64_t i = begin; i < end; i++) {
-        if (own->what == REFERENCE_UPDATES)
+        if (own->what == REFERENCE_UPDATES) {
             reference_rows_want(table, own->first + i, want, states);
-        else
+        } else {
             memcpy(want, table->weights + (own->first + i) * dim,
                    dim * sizeof(*want));
+            if (own->piece->d_state)
+                states[own->k] = table->pieces[own->k].states[i];
+        }
         tally_row(&own->tallies[thread], want + own->piece->col_begin,
                   own->weights + i * width, width, tally_scale(want, dim));
         if (own->piece->d_state)
@@ -261,14 +270,14 @@ static int check_table(struct reference_check *check, enum reference_what what,
                        struct err *err)
 {
     const struct placement *placement = rows->placement;
-    struct piece **pieces = placement->table_pieces + table->table_idx;
     unsigned n_threads = pool_size(placement->pool);
     struct tally *tallies = mem_alloc(2 * (size_t)n_threads, sizeof(*tallies));
     struct tally sums[2] = {{0}};
     int rc = 0;
 
-    for (struct piece *piece = pieces[0]; !rc && piece < pieces[1]; piece++) {
-        size_t k = (size_t)(piece - pieces[0]);
+    for (struct piece *piece = table->held.begin;
+         !rc && piece < table->held.end; piece++) {
+        size_t k = (size_t)(piece - table->held.begin);
         struct executed_rows own = {.table = table,
                                     .piece = piece,
                                     .what = what,
@@ -295,7 +304,9 @@ static int check_table(struct reference_check *check, enum reference_what what,
         tally_add(&sums[i / n_threads], &tallies[i]);
     mem_free(tallies);
     reference_record(check, what, &sums[0], "the %s of table '%s'",
-                     what == REFERENCE_UPDATES ? "update" : "final value",
+                     what == REFERENCE_UPDATES    ? "update"
+                     : what == REFERENCE_AVERAGES ? "average"
+                                                  : "final value",
                      table->table->name);
     reference_record(check, what, &sums[1], "the optimizer state of table '%s'",
                      table->table->name);
@@ -341,7 +352,7 @@ int reference_check_rows(struct reference_check *check,
     for (size_t t = 0; t < rows->n_tables; t++)
         if (check_table(check, what, rows, &rows->tables[t], next, err))
             goto out;
-    if (what == REFERENCE_UPDATES) {
+    if (what != REFERENCE_WEIGHTS) {
         if (reference_gather(placement->comm->world,
                              (char *const *)(void *)blocks.blocks,
                              blocks.n_bytes, err))

@@ -13,6 +13,7 @@ enum reference_what {
     REFERENCE_LOSSES,
     REFERENCE_GRADIENTS, /* stepwise only */
     REFERENCE_UPDATES,   /* stepwise only */
+    REFERENCE_AVERAGES,  /* stepwise only: weights and states after a sync */
     REFERENCE_WEIGHTS,   /* free only */
     N_REFERENCE_WHAT
 };
@@ -71,6 +72,8 @@ void reference_check_pooled(struct reference_check *check,
  *     REFERENCE_UPDATES  Compares with the rows of the reference after their
  *                        update. Then replaces these by the executed weights
  *                        and states, gathered from all processes. Collective.
+ *     REFERENCE_AVERAGES Compares with the rows of the reference, and replaces
+ *                        them like REFERENCE_UPDATES. Collective.
  *     REFERENCE_WEIGHTS  Compares with the rows of the reference.
  *
  * Fails with ERR_DEVICE, or as world_all_gather does.

@@ -94,19 +94,18 @@ static void fill_table(void *ctx, size_t task, unsigned thread)
 }
 
 /* Lists the pieces of a table, and allocates their states. */
-static void list_pieces(struct reference_table *table,
-                        const struct placement *placement, struct arena *arena)
+static void list_pieces(struct reference_table *table, struct arena *arena)
 {
-    struct piece **pieces = placement->table_pieces + table->table_idx;
-    size_t n = (size_t)(pieces[1] - pieces[0]);
+    const struct piece *first = table->held.begin;
+    size_t n = (size_t)(table->held.end - first);
     bool has_states = table->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
 
-    table->n_pieces = pieces[0]->replica ? 1 : n;
+    table->n_pieces = first->replica ? 1 : n;
     table->pieces = ARENA_NEW(arena, struct reference_piece, table->n_pieces);
     for (size_t k = 0; k < table->n_pieces; k++) {
         struct reference_piece *piece = &table->pieces[k];
 
-        piece->piece = pieces[0] + k;
+        piece->piece = first + k;
         piece->n = rows_of_piece(piece->piece, table->rows, table->n_rows,
                                  &piece->first);
         if (has_states)
@@ -114,20 +113,45 @@ static void list_pieces(struct reference_table *table,
     }
 }
 
-static void open_table(const struct open_job *job,
-                       struct reference_table *table)
+/* Adds the copies of a table, with the rows that any of them touches: a sync
+ * brings the changes of one copy to the others. */
+static void open_copies(const struct open_job *job, size_t table_idx)
 {
-    struct arena *arena = &job->rows->arena;
-    uint32_t *touched = touched_rows(job, table->table_idx, &table->n_rows);
-    size_t n_values = table->n_rows * table->table->dim;
+    struct reference_rows *rows = job->rows;
+    const struct placement *placement = rows->placement;
+    struct arena *arena = &rows->arena;
+    const bool is_replica = placement->table_pieces[table_idx]->replica;
+    size_t n_rows;
+    uint32_t *touched = touched_rows(job, table_idx, &n_rows);
+    uint64_t *wide = ARENA_NEW(arena, uint64_t, n_rows);
 
-    table->rows = ARENA_NEW(arena, uint64_t, table->n_rows);
-    for (size_t i = 0; i < table->n_rows; i++)
-        table->rows[i] = touched[i];
+    for (size_t i = 0; i < n_rows; i++)
+        wide[i] = touched[i];
     mem_free(touched);
-    table->weights = ARENA_NEW(arena, double, n_values);
-    table->gradients = ARENA_NEW(arena, double, n_values);
-    list_pieces(table, job->rows->placement, arena);
+    for (uint32_t c = 0; c < (is_replica ? 1 : placement->n_copies); c++) {
+        struct reference_table *table = &rows->tables[rows->n_tables++];
+
+        *table = (struct reference_table){
+            .table = &placement->plan->problem.tables[table_idx],
+            .table_idx = table_idx,
+            .copy = c,
+            .owners = placement_copy_ranks(placement, c),
+            .held = placement_copy_pieces(placement, table_idx, c),
+            .rows = wide,
+            .n_rows = n_rows,
+            .pooled_begin = rows->pooled,
+        };
+        if (is_replica) {
+            table->owners = (struct rank_range){0, placement->n_ranks};
+            table->held.end = placement->table_pieces[table_idx + 1];
+        }
+        table->first_sample = placement_sample(placement, table->owners.begin);
+        table->n_samples = placement_sample(placement, table->owners.end) -
+                           table->first_sample;
+        table->weights = ARENA_NEW(arena, double, n_rows * table->table->dim);
+        table->gradients = ARENA_NEW(arena, double, n_rows * table->table->dim);
+        list_pieces(table, arena);
+    }
 }
 
 void reference_rows_open(struct reference_rows *rows,
@@ -138,16 +162,14 @@ void reference_rows_open(struct reference_rows *rows,
     struct open_job job = {rows, numbers, n_numbers};
 
     *rows = (struct reference_rows){.placement = placement};
-    rows->tables =
-        ARENA_NEW(&rows->arena, struct reference_table, problem->n_tables);
+    rows->tables = ARENA_NEW(&rows->arena, struct reference_table,
+                             problem->n_tables * placement->n_copies);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
 
         if (!(table->num_outputs > 0))
             continue;
-        rows->tables[rows->n_tables] = (struct reference_table){
-            .table = table, .table_idx = t, .pooled_begin = rows->pooled};
-        open_table(&job, &rows->tables[rows->n_tables++]);
+        open_copies(&job, t);
         rows->pooled += table->dim * (uint64_t)table->num_outputs;
     }
     pool_run(placement->pool, rows->n_tables, fill_table, &job);
@@ -189,12 +211,11 @@ static void draw_table(void *ctx, size_t task, unsigned thread)
     const struct row_draw_job *job = ctx;
     const struct placement *placement = job->rows->placement;
     struct reference_table *table = &job->rows->tables[task];
-    const struct rank_range all = {0, placement->n_ranks};
-    uint64_t n_bags = placement->batch * (uint64_t)table->table->num_outputs;
+    uint64_t n_bags = table->n_samples * (uint64_t)table->table->num_outputs;
 
     (void)thread;
     bags_release(&table->bags);
-    batches_draw_table(&table->bags, placement, table->table_idx, all,
+    batches_draw_table(&table->bags, placement, table->table_idx, table->owners,
                        job->number, false);
     for (uint64_t i = 0; i < table->bags.offsets[n_bags]; i++)
         table->bags.indices[i] = index_of_row(table, table->bags.indices[i]);
@@ -256,16 +277,20 @@ static void pool_samples(void *ctx, uint64_t begin, uint64_t end,
         const struct reference_table *table = &rows->tables[t];
         uint64_t n_outputs = (uint64_t)table->table->num_outputs;
         double *sum = mem_alloc(table->table->dim, sizeof(*sum));
+        const uint64_t first = max_u64(job->first + begin, table->first_sample);
+        const uint64_t last =
+            min_u64(job->first + end, table->first_sample + table->n_samples);
 
-        for (uint64_t i = begin * n_outputs; i < end * n_outputs; i++) {
+        for (uint64_t bag = first * n_outputs; bag < last * n_outputs; bag++) {
+            const uint64_t i = bag - job->first * n_outputs;
             double *out = job->pooled + i / n_outputs * rows->pooled +
                           table->pooled_begin +
                           i % n_outputs * table->table->dim;
 
             memset(out, 0, table->table->dim * sizeof(*out));
             for (size_t k = 0; k < table->n_pieces; k++)
-                pool_piece(table, &table->pieces[k], job->first * n_outputs + i,
-                           out, sum);
+                pool_piece(table, &table->pieces[k],
+                           bag - table->first_sample * n_outputs, out, sum);
         }
         mem_free(sum);
     }
@@ -300,16 +325,21 @@ static void sum_columns(void *ctx, size_t number, unsigned thread)
     const struct sum_task *task = &job->tasks[number];
     struct reference_table *table = task->table;
     uint64_t n_outputs = (uint64_t)table->table->num_outputs;
-    uint64_t n_bags = job->rows->placement->batch * n_outputs;
+    uint64_t n_bags = table->n_samples * n_outputs;
     uint32_t dim = table->table->dim;
+    /* The gradients are those of the mean loss of a sharding group. A replica
+     * learns from the mean over all groups. */
+    const double scale =
+        table->held.begin->replica ? 1.0 / job->rows->placement->n_copies : 1;
 
     (void)thread;
     for (size_t i = 0; i < table->n_rows; i++)
         memset(table->gradients + i * dim + task->begin, 0,
                (task->end - task->begin) * sizeof(double));
     for (uint64_t bag = 0; bag < n_bags; bag++) {
+        const uint64_t sample = table->first_sample + bag / n_outputs;
         const double *gradient = job->pooled_gradients +
-                                 bag / n_outputs * job->rows->pooled +
+                                 sample * job->rows->pooled +
                                  table->pooled_begin + bag % n_outputs * dim;
 
         for (uint64_t i = table->bags.offsets[bag];
@@ -318,7 +348,7 @@ static void sum_columns(void *ctx, size_t number, unsigned thread)
                 table->gradients + (size_t)table->bags.indices[i] * dim;
 
             for (uint32_t j = task->begin; j < task->end; j++)
-                sum[j] += gradient[j];
+                sum[j] += scale * gradient[j];
         }
     }
 }
@@ -395,4 +425,41 @@ static void update_table(void *ctx, size_t task, unsigned thread)
 void reference_rows_update(struct reference_rows *rows)
 {
     pool_run(rows->placement->pool, rows->n_tables, update_table, rows);
+}
+
+/* Replaces n numbers of each of n_copies arrays by their means. */
+static void average(double *const *numbers, uint32_t n_copies, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+
+        for (uint32_t c = 0; c < n_copies; c++)
+            sum += numbers[c][i];
+        for (uint32_t c = 0; c < n_copies; c++)
+            numbers[c][i] = sum / n_copies;
+    }
+}
+
+static void average_copies(struct reference_table *copies, uint32_t n_copies)
+{
+    double **numbers = mem_alloc(n_copies, sizeof(*numbers));
+
+    for (uint32_t c = 0; c < n_copies; c++)
+        numbers[c] = copies[c].weights;
+    average(numbers, n_copies, copies->n_rows * copies->table->dim);
+    for (size_t k = 0; k < copies->n_pieces && copies->pieces[k].states; k++) {
+        for (uint32_t c = 0; c < n_copies; c++)
+            numbers[c] = copies[c].pieces[k].states;
+        average(numbers, n_copies, copies->pieces[k].n);
+    }
+    mem_free(numbers);
+}
+
+void reference_rows_average(struct reference_rows *rows)
+{
+    const uint32_t n_copies = rows->placement->n_copies;
+
+    for (size_t t = 0; t < rows->n_tables; t++)
+        if (!rows->tables[t].copy && !rows->tables[t].held.begin->replica)
+            average_copies(&rows->tables[t], n_copies);
 }

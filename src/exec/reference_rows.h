@@ -17,14 +17,23 @@ struct reference_piece {
     double *states; /* [n] states of row-wise Adagrad; NULL with SGD */
 };
 
+/* A copy of a table. Each sharding group has a copy of its own, except if the
+ * table is replicated: then one copy stands for all. */
 struct reference_table {
     const struct table *table;
     size_t table_idx;
-    /* Pieces that hold each element of the table once: all pieces, or the first
+    uint32_t copy;
+    /* ranks whose samples the copy learns from, and the samples */
+    struct rank_range owners;
+    uint64_t first_sample, n_samples;
+    /* all pieces that hold the copy */
+    struct piece_range held;
+    /* Pieces that hold each element of the copy once: all pieces, or the first
      * replica only. */
     struct reference_piece *pieces;
     size_t n_pieces;
-    uint64_t *rows; /* [n_rows] touched rows of the scaled table, ascending */
+    /* [n_rows] rows of the scaled table that any rank touches, ascending */
+    uint64_t *rows;
     size_t n_rows;
     uint64_t pooled_begin; /* first value of the table in a pooled vector */
     double *weights;       /* [n_rows][dim] */
@@ -36,7 +45,9 @@ struct reference_table {
 
 struct reference_rows {
     const struct placement *placement; /* not owned */
-    struct reference_table *tables;    /* [n_tables]: tables with outputs */
+    /* [n_tables]: copies of tables with outputs, those of a table next to each
+     * other */
+    struct reference_table *tables;
     size_t n_tables;
     uint64_t pooled;    /* values of a pooled vector */
     struct arena arena; /* memory of the arrays above, except `bags` */
@@ -69,5 +80,7 @@ void reference_rows_want(const struct reference_table *table, size_t i,
                          double *want, double *states);
 /* Updates all rows by their gradients. */
 void reference_rows_update(struct reference_rows *rows);
+/* Replaces weights and states by their means over the copies of each table. */
+void reference_rows_average(struct reference_rows *rows);
 
 #endif

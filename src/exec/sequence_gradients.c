@@ -95,14 +95,13 @@ static int fill_table(const struct exchange_set *set, size_t table_idx,
                       uint32_t receiver, struct err *err)
 {
     const struct placement *placement = set->placement;
-    const struct piece *pieces = placement->table_pieces[table_idx];
     struct places places;
     int rc = 0;
 
     places_init(&places, placement, table_idx, receiver, STEP_BATCH);
     for (size_t k = 0; !rc && k < places.n_pieces; k++)
-        rc = fill_piece(set, &pieces[k], &places, &places.lists[k], receiver,
-                        err);
+        rc = fill_piece(set, &places.pieces[k], &places, &places.lists[k],
+                        receiver, err);
     places_release(&places);
     return rc;
 }

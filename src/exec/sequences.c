@@ -10,8 +10,8 @@ struct count_job {
     uint64_t **vectors; /* [n_pieces] of the placement; NULL if pooled */
 };
 
-/* Counts the vectors that each piece of a table gives each sample. A replica
- * gives vectors only to the samples of its own rank. */
+/* Counts the vectors that each piece of a table gives each sample. They give
+ * vectors only to the samples that their groups serve. */
 static void count_table(void *ctx, size_t table_idx, unsigned thread)
 {
     const struct count_job *job = ctx;
@@ -37,9 +37,9 @@ static void count_table(void *ctx, size_t table_idx, unsigned thread)
 
             for (uint64_t i = offsets[0]; i < offsets[n_outputs]; i++)
                 n += piece_has_row(piece, bags.indices[i]);
-            if (piece->replica &&
-                (sample < placement_sample(placement, piece->rank) ||
-                 sample >= placement_sample(placement, piece->rank + 1)))
+            if (sample <
+                    placement_sample(placement, piece->group->owners.begin) ||
+                sample >= placement_sample(placement, piece->group->owners.end))
                 n = 0;
             vectors[sample + 1] = vectors[sample] + n;
         }
@@ -73,8 +73,10 @@ void sequences_count(struct placement *placement, struct arena *arena)
 /* --- places of vectors --- */
 
 /* Makes the lists of the pieces, empty. */
-static void make_lists(struct places *places, const struct piece *pieces)
+static void make_lists(struct places *places)
 {
+    const struct piece *pieces = places->pieces;
+
     places->lists = mem_alloc(places->n_pieces, sizeof(*places->lists));
     for (size_t k = 0; k < places->n_pieces; k++) {
         struct place_list *list = &places->lists[k];
@@ -93,13 +95,12 @@ static void make_lists(struct places *places, const struct piece *pieces)
 /* Gives lookup i its place in each piece that holds its row: the place of the
  * lookup `first` if this is an earlier lookup of the same row, otherwise the
  * next place of the piece. */
-static void place_lookup(struct places *places, const struct piece *pieces,
-                         uint64_t i, uint64_t first)
+static void place_lookup(struct places *places, uint64_t i, uint64_t first)
 {
     for (size_t k = 0; k < places->n_pieces; k++) {
         struct place_list *list = &places->lists[k];
 
-        if (piece_has_row(&pieces[k], places->bags.indices[i]))
+        if (piece_has_row(&places->pieces[k], places->bags.indices[i]))
             list->slots[i] =
                 first < i ? list->slots[first] : (uint32_t)list->n_vectors++;
     }
@@ -108,25 +109,27 @@ static void place_lookup(struct places *places, const struct piece *pieces,
 void places_init(struct places *places, const struct placement *placement,
                  size_t table_idx, uint32_t receiver, unsigned number)
 {
-    struct piece **pieces = placement->table_pieces + table_idx;
+    const struct piece_range pieces = placement_copy_pieces(
+        placement, table_idx, placement_copy_of(placement, receiver));
     const uint64_t n_samples = placement_sample(placement, receiver + 1) -
                                placement_sample(placement, receiver);
     const bool drops_repeats = placement_drops_repeats(placement, table_idx);
     struct first_uses uses = {0};
 
-    *places = (struct places){.n_pieces = (size_t)(pieces[1] - pieces[0])};
+    *places = (struct places){.pieces = pieces.begin,
+                              .n_pieces = (size_t)(pieces.end - pieces.begin)};
     batches_draw_table(&places->bags, placement, table_idx,
                        (struct rank_range){receiver, receiver + 1}, number,
                        false);
     places->n =
         places->bags
-            .offsets[n_samples * (uint64_t)pieces[0]->table->num_outputs];
-    make_lists(places, pieces[0]);
+            .offsets[n_samples * (uint64_t)pieces.begin->table->num_outputs];
+    make_lists(places);
     if (drops_repeats)
         first_uses_init(&uses, places->n);
     for (uint64_t i = 0; i < places->n; i++)
         place_lookup(
-            places, pieces[0], i,
+            places, i,
             drops_repeats
                 ? first_uses_add(&uses, places->bags.indices[i], (uint32_t)i)
                 : i);

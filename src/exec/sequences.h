@@ -31,7 +31,9 @@ void sequences_count(struct placement *placement, struct arena *arena);
 struct places {
     struct bags bags; /* all own lookups of the receiver; owned */
     uint64_t n;       /* number of own lookups */
-    /* [n_pieces], owned: one list for each piece of the table */
+    /* [n_pieces]: pieces of the table in the receiver's sharding group */
+    const struct piece *pieces;
+    /* [n_pieces], owned: one list for each of these pieces */
     struct place_list {
         /* [n]: number of the vector among those that the piece gives the
          * receiver, if the piece holds the row of the lookup */

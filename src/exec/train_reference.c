@@ -104,11 +104,20 @@ void train_reference_close(struct train_reference *reference)
 
 /* --- gradients of a step --- */
 
-/* Returns the weight of one output's loss in the mean over the batch. */
+/* Returns the weight of one output's loss in the mean over the samples of a
+ * sharding group. */
 static double mean_scale(const struct train_reference *reference)
 {
-    return 1 / ((double)reference->placement->batch *
+    return 1 / ((double)placement_copy_samples(reference->placement) *
                 (double)dense_n_outputs(reference->dense));
+}
+
+/* Divides sums over all samples by the number of sharding groups. */
+static void average_groups(const struct train_reference *reference,
+                           double *sums, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        sums[i] /= reference->placement->n_copies;
 }
 
 /* Trains on n samples of the drawn batch, from `first` on. Adds `scale` times
@@ -182,7 +191,9 @@ static int train_batch(struct train_reference *reference,
                          (size_t)dense->n_parameters, err) ||
         reference_add_up(world, reference->scales, 2 * DENSE_MAX_PRODUCTS, err))
         return -1;
-    *loss = sum * scale;
+    average_groups(reference, reference->net.gradients, dense->n_parameters);
+    average_groups(reference, reference->scales, 2 * DENSE_MAX_PRODUCTS);
+    *loss = sum * scale / reference->placement->n_copies;
     return 0;
 }
 
@@ -265,6 +276,15 @@ int train_reference_step(struct train_reference *reference,
         return check_updates(reference, step, err);
     reference_rows_update(&reference->rows);
     return 0;
+}
+
+int train_reference_sync(struct train_reference *reference, struct err *err)
+{
+    reference_rows_average(&reference->rows);
+    return reference->is_free
+               ? 0
+               : reference_check_rows(&reference->check, REFERENCE_AVERAGES,
+                                      &reference->rows, err);
 }
 
 int train_reference_finish(struct train_reference *reference,

@@ -35,6 +35,7 @@
  *     weights  1e-5
  *     gradients        1e-5
  *     updates          1e-6
+ *     averages         3e-7      weights and states after a sync
  *
  * If a table has fp16 weights or outputs that are exchanged in fp16, all limits
  * are the fp16 limit of exec/verify.h.
@@ -92,6 +93,12 @@ bool train_reference_is_free(const struct train_reference *reference);
  * no error; train_reference_finish reports it. */
 int train_reference_step(struct train_reference *reference,
                          const struct executed_step *step,
+                         struct err *err) MUST_CHECK;
+
+/* Averages the copies of all tables after a step, like the sync that the
+ * sharding groups have run. In stepwise mode compares the executed averages
+ * with these. Collective. */
+int train_reference_sync(struct train_reference *reference,
                          struct err *err) MUST_CHECK;
 
 /* Compares the weights after the last step: in free mode the dense parameters

@@ -4,8 +4,16 @@
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "exec/sync_report.h"
 
 #include <string.h>
+
+static struct sync_report syncs_of(const struct train_report *run)
+{
+    return (struct sync_report){run->plan, &run->result->sync,
+                                run->options->sync_every,
+                                run->result->scale_rows};
+}
 
 /* --- predictions --- */
 
@@ -98,12 +106,12 @@ static void print_heading(const struct train_report *run, struct buf *out)
     const struct train_result *result = run->result;
     const struct problem *problem = &run->plan->problem;
 
-    buf_printf(out,
-               "%zu tables on %u GPUs, batch %llu, rows x %g, seed %llu, "
-               "pipeline %s\n",
-               problem->n_tables, problem->cluster.n_devices,
-               (unsigned long long)problem->batch, result->scale_rows,
-               (unsigned long long)run->options->seed,
+    buf_printf(out, "%zu tables on %u GPUs", problem->n_tables,
+               problem_all_devices(problem));
+    sync_report_groups(run->plan, out);
+    buf_printf(out, ", batch %llu, rows x %g, seed %llu, pipeline %s\n",
+               (unsigned long long)problem_all_samples(problem),
+               result->scale_rows, (unsigned long long)run->options->seed,
                pipeline_names[run->options->pipeline]);
     buf_printf(out, "dense part ");
     dense_print(run->options->dense, out);
@@ -189,6 +197,7 @@ static void print_check(const struct train_report *run, struct buf *out)
         [REFERENCE_LOSSES] = "losses",
         [REFERENCE_GRADIENTS] = "gradients",
         [REFERENCE_UPDATES] = "updates",
+        [REFERENCE_AVERAGES] = "averages",
         [REFERENCE_WEIGHTS] = "weights"};
     const struct train_result *result = run->result;
     const char *comma = "";
@@ -216,9 +225,11 @@ void train_report_print(const struct train_report *run, struct buf *out)
 {
     const struct train_result *result = run->result;
     const unsigned n = run->options->n_steps;
+    const struct sync_report syncs = syncs_of(run);
 
     print_heading(run, out);
     print_times(run, out);
+    sync_report_print(&syncs, out);
     buf_printf(out, "loss: %.6f in step 1, %.6f in step %u\n",
                result->losses[0], result->losses[n - 1], n);
     if (result->scale_rows < 1)
@@ -235,6 +246,7 @@ static json_t *check_to_json(const struct train_report *run)
         [REFERENCE_LOSSES] = "losses",
         [REFERENCE_GRADIENTS] = "gradients",
         [REFERENCE_UPDATES] = "updates",
+        [REFERENCE_AVERAGES] = "averages",
         [REFERENCE_WEIGHTS] = "weights"};
     const struct train_result *result = run->result;
     json_t *check;
@@ -245,6 +257,8 @@ static json_t *check_to_json(const struct train_report *run)
     for (unsigned i = 0; i < N_REFERENCE_WHAT; i++) {
         const struct tally *tally = &result->found.tallies[i];
 
+        if (i == REFERENCE_AVERAGES && !run->result->sync.n)
+            continue;
         json_object_set_new(check, keys[i],
                             tally->n
                                 ? json_pack("{s:o, s:I}", "error",
@@ -259,6 +273,7 @@ json_t *train_report_to_json(const struct train_report *run)
 {
     const struct train_result *result = run->result;
     json_t *losses = json_array();
+    const struct sync_report syncs = syncs_of(run);
     struct phase_row rows[N_ROWS];
     struct buf dense = {0};
     json_t *json;
@@ -269,7 +284,7 @@ json_t *train_report_to_json(const struct train_report *run)
     dense_print(run->options->dense, &dense);
     json = json_pack(
         "{s:o, s:i, s:i, s:s, s:I, s:f, s:s, s:s, s:s, s:I, s:i, s:o, s:o, "
-        "s:o, s:s, s:s}",
+        "s:o, s:s, s:s, s:o*}",
         "machine", device_to_json(run->device), "processes",
         result->n_processes, "hosts", result->n_hosts, "comm",
         result->comm_kind, "seed", (json_int_t)run->options->seed, "scale_rows",
@@ -280,7 +295,7 @@ json_t *train_report_to_json(const struct train_report *run)
         result->n_timed, "losses", losses, "times",
         FIGURES_LIST(phase_figures, rows, N_ROWS), "check", check_to_json(run),
         "dense_hash", HASH_TEXT(result->dense_hash), "weight_hash",
-        HASH_TEXT(result->weight_hash));
+        HASH_TEXT(result->weight_hash), "groups", sync_report_to_json(&syncs));
     buf_release(&dense);
     return json;
 }

@@ -4,6 +4,7 @@
 
 #include "base/progress.h"
 #include "core/plan.h"
+#include "exec/sync_result.h"
 #include "exec/train_reference.h"
 
 /* Options and results of a training (exec/exec_train.h). */
@@ -37,6 +38,8 @@ typedef int train_observe_fn(void *ctx, const struct train_state *run,
 
 struct exec_train_options {
     unsigned n_steps;
+    /* steps from one sync of the sharding groups to the next; 0: no syncs */
+    uint64_t sync_every;
     enum pipeline pipeline; /* none or sdd */
     const struct dense *dense;
     enum optimizer dense_optimizer; /* SGD, Adagrad or Adam */
@@ -72,7 +75,8 @@ struct train_result {
      *           the input.
      */
     struct timing phases[N_TRAIN_PHASES], wait, step;
-    unsigned n_timed; /* number of timed steps */
+    unsigned n_timed;        /* number of timed steps */
+    struct sync_result sync; /* zeroed if there were no syncs */
     const char *comm_kind;
     uint32_t n_processes, n_hosts;
     double scale_rows;

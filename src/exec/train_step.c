@@ -31,7 +31,8 @@ static int dense_part(struct train_state *run, unsigned step, uint32_t rank,
                          err) ||
                    pooled_gather(&run->set, rank, net, err) ||
                    dense_net_forward(net, err) ||
-                   dense_net_backward(net, run->placement.batch, err) ||
+                   dense_net_backward(
+                       net, placement_copy_samples(&run->placement), err) ||
                    pooled_scatter(&run->set, rank, net, err)
                ? -1
                : 0;
@@ -44,18 +45,39 @@ static int gradient(struct train_state *run, unsigned step, uint32_t rank,
     return exchange_outputs(&run->set, true, err);
 }
 
+/* Divides sums over all ranks by the number of sharding groups. The gradients
+ * that the ranks compute are those of the mean loss of their group; the mean
+ * over the groups is the gradient of the mean loss of the global batch. */
+static int average_groups(const struct placement *placement, float *d_sums,
+                          uint64_t n, struct err *err)
+{
+    const struct elementwise job = {.kind = ELEMENTWISE_SCALE,
+                                    .n_rows = 1,
+                                    .n_cols = n,
+                                    .out = {d_sums, n},
+                                    .a = {d_sums, n},
+                                    .scale = 1.0F / (float)placement->n_copies};
+
+    return placement->n_copies > 1 && n
+               ? device_elementwise(placement->device, &job, err)
+               : 0;
+}
+
 static int dense_reduce(struct train_state *run, unsigned step, uint32_t rank,
                         struct err *err)
 {
     const struct placement *placement = &run->placement;
+    const uint64_t n = run->options->dense->n_parameters;
     float **d_data = mem_alloc(placement->n_ranks, sizeof(*d_data));
     int rc;
 
     (void)step, (void)rank;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
         d_data[r] = run->nets[r].d_gradients;
-    rc = comm_sum(placement->comm, d_data, run->d_scratch,
-                  run->options->dense->n_parameters, err);
+    rc = comm_sum(placement->comm, d_data, run->d_scratch, n, err);
+    for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;
+         r++)
+        rc = average_groups(placement, d_data[r], n, err);
     mem_free(d_data);
     return rc;
 }
@@ -70,13 +92,16 @@ static int backward(struct train_state *run, unsigned step, uint32_t rank,
 static int replicas(struct train_state *run, unsigned step, uint32_t rank,
                     struct err *err)
 {
-    const struct rank_range here = run->placement.here;
+    const struct placement *placement = &run->placement;
+    const struct rank_range here = placement->here;
 
     (void)step, (void)rank;
     if (exchange_allreduce(&run->set, err))
         return -1;
     for (uint32_t r = here.begin; r < here.end; r++)
-        if (rank_work_apply_replicas(&run->placement, r, STEP_RATE, err))
+        if (average_groups(placement, placement->d_dense[r], placement->n_dense,
+                           err) ||
+            rank_work_apply_replicas(placement, r, STEP_RATE, err))
             return -1;
     return 0;
 }
@@ -224,4 +249,24 @@ int train_step_run(struct train_state *run, unsigned step, struct err *err)
         times_of(run, step, r)->wait_ms = wait_ms;
     }
     return 0;
+}
+
+int train_sync_run(struct train_state *run, struct err *err)
+{
+    const struct placement *placement = &run->placement;
+    struct sync_result *result = &run->result->sync;
+    uint64_t *before = mem_alloc(placement->n_ranks, sizeof(*before));
+    uint64_t *after = mem_alloc(placement->n_ranks, sizeof(*after));
+    double *ms = &run->syncs_ms[result->n];
+    int rc = sync_count(placement, before, err) ||
+             sync_time(&run->sync, ms, err) ||
+             sync_count(placement, after, err) ||
+             world_largest(placement->comm->world, ms, 1, err);
+
+    result->n++;
+    result->time = timing_of(run->syncs_ms, result->n);
+    result->sent_bytes = sync_most_sent(placement, before, after);
+    mem_free(before);
+    mem_free(after);
+    return rc ? -1 : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_EXEC_TRAIN_STEP_H
 #define NEUROSHARD_EXEC_TRAIN_STEP_H
 
+#include "exec/sync.h"
 #include "exec/train_feed.h"
 #include "exec/train_result.h"
 
@@ -26,6 +27,8 @@ struct train_state {
     float **d_scratch;      /* [R]: scratch memory of the all-reduce */
     struct train_reference *reference; /* NULL without a comparison */
     struct step_times *times;          /* [n_steps][R] */
+    struct sync sync;                  /* zeroed without syncs */
+    double *syncs_ms;   /* [result->sync.n] times of the syncs so far */
     double *own_losses; /* [R]: sum of a rank's losses in this step */
 };
 
@@ -34,5 +37,8 @@ struct train_state {
  * interrupt, or as its parts do. Collective. */
 int train_step_run(struct train_state *run, unsigned step,
                    struct err *err) MUST_CHECK;
+/* Runs and times a sync of the sharding groups, and counts its bytes.
+ * Collective. */
+int train_sync_run(struct train_state *run, struct err *err) MUST_CHECK;
 
 #endif

@@ -36,6 +36,10 @@ void tally_add(struct tally *sum, const struct tally *tally)
 void verify_add(struct verify *verify, const struct table *table,
                 enum verify_what what, const struct tally *tallies, unsigned n)
 {
+    static const char *const whats[N_VERIFIED] = {
+        [VERIFY_OUTPUTS] = "outputs",
+        [VERIFY_WEIGHTS] = "updated weights",
+        [VERIFY_AVERAGES] = "averaged weights"};
     struct verify_findings *found = &verify->found;
     struct tally tally = {0};
     const bool is_half =
@@ -51,7 +55,5 @@ void verify_add(struct verify *verify, const struct table *table,
         snprintf(found->failure, sizeof(found->failure),
                  "table '%s': its %s differ from the unsharded reference by "
                  "%.2g, more than %g",
-                 table->name,
-                 what == VERIFY_OUTPUTS ? "outputs" : "updated weights",
-                 tally.error, limit);
+                 table->name, whats[what], tally.error, limit);
 }

@@ -15,7 +15,9 @@
 
 struct output_table {
     const struct table *table;
-    const struct piece *pieces, *end;
+    size_t table_idx;
+    /* pieces of the table in the sharding group of the receiver */
+    struct piece_range pieces;
     struct bags bags;      /* lookups of the samples of the receiver */
     struct tally *tallies; /* [n_threads] comparison results of each thread */
 };
@@ -47,7 +49,7 @@ static void want_bag(const struct output_table *table, uint64_t bag,
 
     memset(want, 0, dim * sizeof(*want));
     for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; i++) {
-        values_weights(row, table->pieces[0].table_seed,
+        values_weights(row, table->pieces.begin->table_seed,
                        (uint64_t)table->bags.indices[i] * dim, dim,
                        table->table->precision);
         for (uint32_t j = 0; j < dim; j++)
@@ -62,8 +64,8 @@ static void got_bag(const struct output_job *job,
                     float *part)
 {
     memset(got, 0, table->table->dim * sizeof(*got));
-    for (const struct piece *piece = table->pieces; piece < table->end;
-         piece++) {
+    for (const struct piece *piece = table->pieces.begin;
+         piece < table->pieces.end; piece++) {
         const struct group *group = piece->group;
         const char *outputs = job->outputs[group - job->placement->groups];
         size_t pos = (size_t)i * group->out_dim + piece->out_begin;
@@ -135,7 +137,10 @@ static void draw_table(void *ctx, size_t i, unsigned thread)
     struct output_table *table = &job->tables[i];
 
     (void)thread;
-    batches_draw_table(&table->bags, job->placement, table->pieces[0].table_idx,
+    table->pieces =
+        placement_copy_pieces(job->placement, table->table_idx,
+                              placement_copy_of(job->placement, job->receiver));
+    batches_draw_table(&table->bags, job->placement, table->table_idx,
                        (struct rank_range){job->receiver, job->receiver + 1},
                        STEP_BATCH, false);
 }
@@ -176,8 +181,7 @@ static void open_job(struct output_job *job, struct arena *arena)
             problem->tables[t].output == OUTPUT_POOLED)
             job->tables[job->n_tables++] = (struct output_table){
                 .table = &problem->tables[t],
-                .pieces = placement->table_pieces[t],
-                .end = placement->table_pieces[t + 1],
+                .table_idx = t,
                 .tallies =
                     ARENA_NEW(arena, struct tally, pool_size(placement->pool)),
             };

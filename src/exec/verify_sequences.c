@@ -14,7 +14,8 @@
 struct sequence_job {
     const struct placement *placement;
     const struct table *table;
-    const struct piece *pieces;
+    size_t table_idx;
+    const struct piece *pieces; /* those of `places` */
     struct places places;
     /* [n_pieces]: vectors that the pieces gave the receiver, in host memory;
      * owned. NULL for the replicas of other ranks. */
@@ -91,8 +92,9 @@ static int check_receiver(struct sequence_job *job,
 {
     int rc;
 
-    places_init(&job->places, job->placement, job->pieces->table_idx, receiver,
+    places_init(&job->places, job->placement, job->table_idx, receiver,
                 STEP_BATCH);
+    job->pieces = job->places.pieces;
     job->vectors = mem_alloc(job->places.n_pieces, sizeof(*job->vectors));
     rc = download(job, set, receiver, hash, err);
     if (!rc)
@@ -113,7 +115,7 @@ static int check_table(struct verify *verify, const struct exchange_set *set,
     struct sequence_job job = {
         .placement = placement,
         .table = &placement->plan->problem.tables[table_idx],
-        .pieces = placement->table_pieces[table_idx],
+        .table_idx = table_idx,
         .tallies = mem_alloc(n_threads, sizeof(*job.tallies))};
     int rc = 0;
 

@@ -32,8 +32,11 @@ struct held {
 struct weight_job {
     const struct placement *placement;
     const struct table *table;
+    enum verify_what what;
     struct held *held; /* [n_held] loaded pieces of the table */
     size_t n_held;
+    /* [n_copies + 1]: number of the first output of each copy of the tables */
+    uint64_t *copy_first;
     /* lookups of the table, sorted, as row << 32 | number of the output. A
      * sequence has one output per lookup, other tables one per bag. */
     uint64_t *uses;
@@ -47,26 +50,35 @@ struct weight_job {
 
 /* Scratch memory of one thread, for one row of the whole table. */
 struct row_scratch {
-    double *gradient, *want; /* [dim] gradient and wanted weights of the row */
+    /* [dim] gradient and updated weights of the row in one copy */
+    double *gradient, *updated;
+    double *want; /* [dim] wanted weights of the row */
     /* [dim] values computed for the reference, or downloaded values */
     float *values;
 };
 
-/* Adds up the gradients of a row over all outputs that use the row. If a bag
- * uses the row several times, its gradient counts each time. */
+/* Adds up the gradients of a row over all outputs of a copy that use the row.
+ * If a bag uses the row several times, its gradient counts each time. A
+ * replicated table gets the gradients of all copies. */
 static void sum_gradients(const struct weight_job *job, uint64_t i,
-                          struct row_scratch *scratch)
+                          uint32_t copy, struct row_scratch *scratch)
 {
     /* Any loaded piece of the table gives the same values, because all have the
      * same seed and precision. */
     const struct piece *piece = job->held[0].piece;
+    const uint64_t *copy_first = job->copy_first + copy;
     enum precision precision = piece->group->precision;
     uint32_t dim = job->table->dim;
 
     memset(scratch->gradient, 0, dim * sizeof(double));
     for (uint64_t use = job->first[i]; use < job->first[i + 1]; use++) {
-        values_gradient(scratch->values, piece->table_seed,
-                        (uint32_t)job->uses[use], 0, dim, precision);
+        const uint32_t output = (uint32_t)job->uses[use];
+
+        if (!piece->replica &&
+            (output < copy_first[0] || output >= copy_first[1]))
+            continue;
+        values_gradient(scratch->values, piece->table_seed, output, 0, dim,
+                        precision);
         for (uint32_t j = 0; j < dim; j++)
             scratch->gradient[j] += scratch->values[j];
     }
@@ -74,11 +86,12 @@ static void sum_gradients(const struct weight_job *job, uint64_t i,
 
 /* Applies the update rule of the optimizer to the columns of a row that the
  * piece holds. */
-static void want_piece(const struct weight_job *job, const struct piece *piece,
-                       uint64_t row, struct row_scratch *scratch)
+static void update_piece(const struct weight_job *job,
+                         const struct piece *piece, uint64_t row,
+                         struct row_scratch *scratch)
 {
     const double *gradient = scratch->gradient + piece->col_begin;
-    double *want = scratch->want + piece->col_begin;
+    double *updated = scratch->updated + piece->col_begin;
     double rate = (double)STEP_RATE, squares = 0, state;
 
     values_weights(scratch->values, piece->table_seed,
@@ -92,7 +105,7 @@ static void want_piece(const struct weight_job *job, const struct piece *piece,
         rate /= sqrt(state) + (double)LOOKUP_ADAGRAD_EPS;
     }
     for (uint32_t j = 0; j < piece->width; j++)
-        want[j] = scratch->values[j] - rate * gradient[j];
+        updated[j] = scratch->values[j] - rate * gradient[j];
 }
 
 static void got_piece(const struct weight_job *job, struct held *held,
@@ -109,35 +122,61 @@ static void got_piece(const struct weight_job *job, struct held *held,
     values_load(got, weights, width, job->table->precision);
 }
 
-/* Compares a row with the reference if a loaded piece holds the row. Pieces
- * that are not loaded here still count for the scale of the row. */
-static void check_row(const struct weight_job *job, uint64_t i,
-                      struct row_scratch *scratch, struct tally *tally)
+/* Updates a row in one copy of the table. Pieces that are not loaded here are
+ * updated, too, because they count for the scale of the row. */
+static void update_row(const struct weight_job *job, uint64_t i, uint32_t copy,
+                       struct row_scratch *scratch)
 {
-    struct piece **pieces =
-        job->placement->table_pieces + job->held[0].piece->table_idx;
-    uint64_t row = job->rows[i];
-    double scale;
-    size_t k = 0;
+    const struct piece_range pieces = placement_copy_pieces(
+        job->placement, job->held[0].piece->table_idx, copy);
 
-    while (k < job->n_held && !piece_has_row(job->held[k].piece, row))
-        k++;
-    if (k == job->n_held)
-        return;
-    sum_gradients(job, i, scratch);
-    for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++) {
-        if (piece_has_row(piece, row))
-            want_piece(job, piece, row, scratch);
+    sum_gradients(job, i, copy, scratch);
+    for (const struct piece *piece = pieces.begin; piece < pieces.end;
+         piece++) {
+        if (piece_has_row(piece, job->rows[i]))
+            update_piece(job, piece, job->rows[i], scratch);
         if (piece->replica)
             break; /* all replicas are equal, so one is enough */
     }
-    scale = tally_scale(scratch->want, job->table->dim);
-    for (; k < job->n_held; k++) {
+}
+
+/* Computes the wanted weights of a row in a copy of the table: after the
+ * update, or after the sync, which averages all copies. */
+static void want_row(const struct weight_job *job, uint64_t i, uint32_t copy,
+                     struct row_scratch *scratch)
+{
+    const bool is_averaged = job->what == VERIFY_AVERAGES;
+    const uint32_t first = is_averaged ? 0 : copy;
+    const uint32_t end = is_averaged ? job->placement->n_copies : copy + 1;
+
+    memset(scratch->want, 0, job->table->dim * sizeof(double));
+    for (uint32_t c = first; c < end; c++) {
+        update_row(job, i, c, scratch);
+        for (uint32_t j = 0; j < job->table->dim; j++)
+            scratch->want[j] += scratch->updated[j] / (end - first);
+    }
+}
+
+/* Compares a row with the reference in the loaded pieces that hold it. */
+static void check_row(const struct weight_job *job, uint64_t i,
+                      struct row_scratch *scratch, struct tally *tally)
+{
+    uint64_t row = job->rows[i];
+    const struct piece *last = NULL; /* the last compared piece */
+    double scale = 0;
+
+    for (size_t k = 0; k < job->n_held; k++) {
         struct held *held = &job->held[k];
         const struct piece *piece = held->piece;
 
         if (!piece_has_row(piece, row))
             continue;
+        if (!last ||
+            (last->copy != piece->copy && job->what != VERIFY_AVERAGES)) {
+            want_row(job, i, piece->copy, scratch);
+            scale = tally_scale(scratch->want, job->table->dim);
+        }
+        last = piece;
         got_piece(job, held, i - job->begin - held->first, row,
                   scratch->values);
         tally_row(tally, scratch->want + piece->col_begin, scratch->values,
@@ -151,6 +190,7 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     uint32_t dim = job->table->dim;
     struct row_scratch scratch = {
         .gradient = mem_alloc(dim, sizeof(double)),
+        .updated = mem_alloc(dim, sizeof(double)),
         .want = mem_alloc(dim, sizeof(double)),
         .values = mem_alloc(dim, sizeof(float)),
     };
@@ -158,6 +198,7 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     for (uint64_t i = job->begin + begin; i < job->begin + end; i++)
         check_row(job, i, &scratch, &job->tallies[thread]);
     mem_free(scratch.gradient);
+    mem_free(scratch.updated);
     mem_free(scratch.want);
     mem_free(scratch.values);
 }
@@ -190,6 +231,8 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     uint64_t n, *uses;
     struct bags bags;
 
+    job->copy_first =
+        ARENA_NEW(arena, uint64_t, placement->n_copies + (size_t)1);
     batches_draw_table(&bags, placement, table_idx, all, STEP_BATCH, false);
     n = bags.offsets[n_bags];
     sort.n = n;
@@ -198,6 +241,11 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     for (uint64_t bag = 0; bag < n_bags; bag++)
         for (uint64_t i = bags.offsets[bag]; i < bags.offsets[bag + 1]; i++)
             uses[i] = (uint64_t)bags.indices[i] << 32 | (is_sequence ? i : bag);
+    for (uint32_t c = 0; c <= placement->n_copies; c++) {
+        const uint64_t bag = n_bags / placement->n_copies * c;
+
+        job->copy_first[c] = is_sequence ? bags.offsets[bag] : bag;
+    }
     bags_release(&bags);
     job->uses = sort.keys[radix_sort(&sort)];
     job->rows = ARENA_NEW(arena, uint64_t, n);
@@ -245,13 +293,15 @@ static int check_windows(struct weight_job *job, struct arena *arena,
     return 0;
 }
 
-static int check_table(struct verify *verify, const struct placement *placement,
-                       size_t table_idx, struct err *err)
+static int check_table(struct verify *verify, enum verify_what what,
+                       const struct placement *placement, size_t table_idx,
+                       struct err *err)
 {
     const struct table *table = &placement->plan->problem.tables[table_idx];
     struct piece **pieces = placement->table_pieces + table_idx;
     unsigned n_threads = pool_size(placement->pool);
-    struct weight_job job = {.placement = placement, .table = table};
+    struct weight_job job = {
+        .placement = placement, .table = table, .what = what};
     struct arena arena = {0};
     int rc = 0;
 
@@ -266,10 +316,9 @@ static int check_table(struct verify *verify, const struct placement *placement,
     rc = check_windows(&job, &arena, err);
     if (rc)
         goto out;
-    verify_add(verify, table, VERIFY_WEIGHTS, job.tallies, n_threads);
+    verify_add(verify, table, what, job.tallies, n_threads);
     for (size_t k = 0; k < job.n_held; k++) {
-        uint64_t *hash =
-            &verify->ranks[job.held[k].piece->rank].hashes[VERIFY_WEIGHTS];
+        uint64_t *hash = &verify->ranks[job.held[k].piece->rank].hashes[what];
 
         *hash = hash_bytes(&job.held[k].hash, sizeof(uint64_t), *hash);
     }
@@ -278,14 +327,14 @@ out:
     return rc;
 }
 
-int verify_weights(struct verify *verify, const struct placement *placement,
-                   struct err *err)
+int verify_weights(struct verify *verify, enum verify_what what,
+                   const struct placement *placement, struct err *err)
 {
     const struct problem *problem = &placement->plan->problem;
 
     for (size_t t = 0; t < problem->n_tables; t++)
         if (problem->tables[t].num_outputs > 0 &&
-            check_table(verify, placement, t, err))
+            check_table(verify, what, placement, t, err))
             return -1;
     return 0;
 }

@@ -68,13 +68,29 @@ plan --inter-gbps 400 2>/dev/null | grep -c 'groups pay'
 
 echo "--- the next command for a plan that no longer fits"
 "$ns" cost two.json --reserve 99% 2>&1 | tail -n 4
-echo "--- one of the groups runs"
-"$ns" plan list.csv --gpus 4 --gpus-per-host 2 --batch 64 --cost roofline:cpu \
-    --groups 2 --sync-every 10 --effort 500 --no-rivals -o cpu.json \
-    >/dev/null 2>&1
-"$ns" run cpu.json --scale-rows 0.001 --iterations 12 --ranks 2 2>messages |
-    grep -o '^against the unsharded reference'
-cat messages
+echo "--- all groups run"
+sed 's/000,/,/' list.csv >tiny.csv
+run_plan()
+{
+    COLUMNS=200 "$ns" run cpu.json --threads 1 "$@" 2>&1 |
+        sed -n 's/: [0-9.]* ms measured (.*)\(.*\)/: measured\1/
+            s/[0-9.]* ms predicted/predicted/
+            s/largest error.* updates, .* averages/updates and averages/
+            s/largest error.* averages/averages/
+            /GPUs in/p; /^sync/p; /^bytes/p; /^against/p; /^hashes: outputs/p'
+}
+for layout in contiguous strided; do
+    "$ns" plan tiny.csv --gpus 4 --gpus-per-host 4 --batch 64 --groups 2 \
+        --groups-layout $layout --sync-every 2 --cost roofline:cpu \
+        --dense 'bottom:4-8;interaction:cat;top:8-1' --effort 500 \
+        --no-rivals -o cpu.json >/dev/null 2>&1
+    run_plan --ranks 4 --iterations 12
+    run_plan --steps 4
+done
+run_plan --ranks 4 --steps 3 --sync-every 5 | grep -c '^sync'
+"$ns" run cpu.json --steps 2 --json --no-check 2>/dev/null |
+    grep -o '"count": 2\|"sent_bytes": [0-9.]*\|"planned_bytes": [0-9.]*'
+"$ns" run cpu.json --ranks 2 2>&1 | head -n 1
 echo "--- refused"
 says --groups 3
 says --groups 0
@@ -92,6 +108,8 @@ says --from two.json
 "$ns" emit two.json --format dlrm 2>&1
 "$ns" emit two.json --format torchrec-constraints 2>&1
 "$ns" diff none.json two.json 2>&1
+"$ns" diff two.json two.json --format reshard 2>&1
+"$ns" run none.json --sync-every 5 2>&1 | tail -n 1
 "$ns" explain two.json --what-if gpus=32 2>&1 | tail -n 1
 "$ns" explain two.json --what-if batch=65537 2>&1 | tail -n 1
 "$ns" explain two.json --anew 2>&1 | tail -n 1

@@ -85,7 +85,7 @@ static inline void stage_compare(struct stage *stage, enum verify_what what)
     if (what == VERIFY_OUTPUTS
             ? verify_outputs(verify, &stage->set, &err) ||
                   verify_sequences(verify, &stage->set, &err)
-            : verify_weights(verify, &stage->placement, &err))
+            : verify_weights(verify, what, &stage->placement, &err))
         fixture_bail(&err);
 }
 
