@@ -564,7 +564,7 @@ gpu-check: gpu-programs
 
 .PHONY: demo bench bench-plain bench-ablation bench-products bench-package \
     bench-busy bench-loaded bench-empty bench-wire bench-wire-training \
-    bench-torchrec-wire bench-unknown-wire fuzz run-fuzz
+    bench-wire-groups bench-torchrec-wire bench-unknown-wire fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -621,6 +621,13 @@ bench-wire-training: $(O)/neuroshard
 	    tests/wire/train.py $(if $(filter 1,$(SMALL)),--small) \
 	    $(if $(KEEP),--keep '$(KEEP)'),echo \
 	    'bench-wire-training skipped: the program is built without MPI')
+
+bench-wire-groups: $(O)/neuroshard
+	@$(if $(filter 1,$(MPI)),NEUROSHARD='$(abspath $(O)/neuroshard)' \
+	    NEUROSHARD_DATA='$(CURDIR)/data' \
+	    tests/wire/groups.py $(if $(filter 1,$(SMALL)),--small) \
+	    $(if $(KEEP),--keep '$(KEEP)'),echo \
+	    'bench-wire-groups skipped: the program is built without MPI')
 
 # TorchRec comes from the virtual environment of test-torchrec.
 TORCHREC_PYTHON = $(or $(TORCHREC_VENV),$(CURDIR)/build/torchrec)/bin/python
@@ -882,6 +889,8 @@ make [TARGET] [SWITCH=VALUE]...
              predicted; needs root, iproute2 and Open MPI; KEEP=DIR keeps what
              was measured and goes on from there, SMALL=1 takes some minutes
   bench-wire-training  trainings of two hosts over links of a known rate, beside
+             what is predicted; needs, KEEP and SMALL as for bench-wire
+  bench-wire-groups  trainings of two hosts in one and in two sharding groups, beside
              what is predicted; needs, KEEP and SMALL as for bench-wire
   bench-torchrec-wire  jobs of TorchRec over links of a known rate, by its own plan
              and by ours in turns; needs, KEEP and SMALL as for bench-wire, and

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions of the benches over links of a known rate (bench.py, train.py,
-torchrec_jobs.py).
+groups.py, torchrec_jobs.py).
 
 Options of all: --small does a little of everything. --keep DIR keeps all
 files in DIR, and makes or measures no file again that is there.
