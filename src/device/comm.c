@@ -37,7 +37,6 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
                          .device = device,
                          .n_ranks = n_ranks,
                          .start = copy_start};
-    int rc = 0;
 
     assert(n_ranks);
     if (world->size > 1) {
@@ -46,18 +45,15 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
                              "%u processes were started for %u ranks: start "
                              "one per rank, or a single one for all ranks",
                              world->size, n_ranks);
+        if (device->kind == DEVICE_CUDA)
+            return comm_open_nccl(out, &shape, err);
         shape.kind = world->ops->kind;
         shape.start = host_start;
     }
-    if (world->size > 1 && device->kind == DEVICE_CUDA) {
-        rc = comm_open_nccl(out, &shape, err);
-    } else {
-        *out = mem_alloc(1, sizeof **out);
-        **out = shape;
-    }
-    if (!rc)
-        (*out)->sent_bytes = mem_alloc(n_ranks, sizeof *shape.sent_bytes);
-    return rc;
+    *out = mem_alloc(1, sizeof **out);
+    **out = shape;
+    (*out)->sent_bytes = mem_alloc(n_ranks, sizeof *shape.sent_bytes);
+    return 0;
 }
 
 void comm_close(struct comm *comm)

@@ -139,6 +139,8 @@ int comm_open_nccl(struct comm **out, const struct comm *shape, struct err *err)
     self->base.kind = "nccl";
     self->base.start = nccl_start;
     self->base.close = nccl_close;
+    self->base.sent_bytes =
+        mem_alloc(shape->n_ranks, sizeof *self->base.sent_bytes);
     if (check_peers(self, err) || connect(self, err)) {
         comm_close(&self->base);
         return -1;

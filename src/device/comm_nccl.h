@@ -7,7 +7,7 @@
 /* The NCCL body of exchanges. */
 
 /* Opens the NCCL body, for a world of processes with one GPU each. All members
- * of `shape` are copied, except kind, start and close. */
+ * of `shape` are copied, except kind, sent_bytes, start and close. */
 int comm_open_nccl(struct comm **out, const struct comm *shape,
                    struct err *err) MUST_CHECK;
 

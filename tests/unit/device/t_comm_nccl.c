@@ -71,6 +71,38 @@ static bool try_exchange(struct comm *comm)
     return fine;
 }
 
+/* The ranks with the parity of the own rank average a vector. Returns whether
+ * it is the mean, and whether the bytes were counted. */
+static bool try_mean(struct comm *comm)
+{
+    const uint32_t n = comm->n_ranks, own = comm->world->rank;
+    const struct comm_part part = {own % 2, 2, (n - own % 2 + 1) / 2};
+    const uint64_t before = comm->sent_bytes[own];
+    void *d_data[8] = {NULL}, *d_scratch[8] = {NULL};
+    const struct comm_vector vector = {d_data, N_FLOATS, PRECISION_FP32};
+    float *data = mem_alloc(N_FLOATS, sizeof *data);
+    struct err err = {0};
+    bool fine;
+
+    d_data[own / 2] = data;
+    d_scratch[own / 2] = mem_alloc(comm_mean_scratch(&part, &vector, 1), 1);
+    for (size_t i = 0; i < N_FLOATS; i++)
+        data[i] = value_of(own, 0, i);
+    fine = !comm_mean(comm, &part, &vector, 1, d_scratch, &err);
+    for (size_t i = 0; i < N_FLOATS; i++) {
+        float want = 0;
+
+        for (uint32_t r = own % 2; r < n; r += 2)
+            want += value_of(r, 0, i);
+        fine &= data[i] == want / (float)part.n_ranks;
+    }
+    if (part.n_ranks == 2)
+        fine &= comm->sent_bytes[own] - before == N_FLOATS * sizeof(float);
+    mem_free(d_scratch[own / 2]);
+    mem_free(data);
+    return fine;
+}
+
 /* Compares the kind of communicator that each process gets with the expected
  * one. */
 static int be_process(const char *expected)
@@ -91,7 +123,8 @@ static int be_process(const char *expected)
         if (!fine)
             fprintf(stderr, "%s\n", err.msg);
     } else {
-        fine = !strcmp(comm->kind, expected) && try_exchange(comm);
+        fine = !strcmp(comm->kind, expected) && try_exchange(comm) &&
+               try_mean(comm);
         comm_close(comm);
     }
     device_close(shape.device);
