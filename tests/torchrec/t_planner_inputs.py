@@ -25,6 +25,7 @@ from torchrec import (
     EmbeddingConfig,
 )
 from torchrec.distributed.embedding import EmbeddingCollectionSharder
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.enumerators import EmbeddingEnumerator
 from torchrec.distributed.planner.partitioners import GreedyPerfPartitioner
@@ -922,6 +923,15 @@ def check_sentences():
         "table 'a': pooling_factor",
         constraints={"a": ParameterConstraints(pooling_factors=[1e12])},
     )
+    sharder = EmbeddingBagCollectionSharder()
+    with mock.patch.object(
+        sharder, "sharding_types", lambda _: ["table_column_wise"]
+    ):
+        refused(
+            "a sharder that offers no other sharding",
+            "a may only have table_column_wise (fused",
+            sharders=[sharder],
+        )
 
 
 # --- The table --------------------------------------------------------------

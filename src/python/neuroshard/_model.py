@@ -262,10 +262,14 @@ def _types(source: Source, device: str) -> List[str]:
         )
         if values
     ]
-    sharder = type(source.sharder).__name__
-    source.keep(
-        f"may only have {' and '.join(asked) or f'what {sharder} offers'}"
-    )
+    offers = [
+        f"{kind} ({', '.join(source.sharder.compute_kernels(kind, device))})"
+        for kind in offered
+    ]
+    if not asked:
+        sharder = type(source.sharder).__name__
+        asked = [f"{' or '.join(offers) or 'nothing'} by its {sharder}"]
+    source.keep(f"may only have {' and '.join(asked)}")
 
 
 def _kinds(types: List[str], n_ranks: int) -> List[str]:
