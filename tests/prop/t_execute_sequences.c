@@ -5,13 +5,15 @@
 #include <sys/mman.h>
 
 #include "base/rng.h"
+#include "core/sharding_groups.h"
 #include "device/world_fork.h"
 #include "tests/tap.h"
 
 /* Random plans of tables with sequence output, mixed with pooled tables, run on
  * 2 to 4 ranks against the unsharded reference. Tables are whole, cut by rows,
  * cut into column halves, cut both ways, or replicated. Half of the jobs
- * de-duplicate ids, and a quarter of the tables send vectors in fp16. With one
+ * de-duplicate ids, and a quarter of the tables send vectors in fp16. Half of
+ * the plans run in two sharding groups, which sync after the step. With one
  * process for each rank, in chunks, and on a GPU, if there is one, the results
  * have the same bits. */
 
@@ -115,6 +117,7 @@ static void draw_plan(struct random_plan *random, uint64_t seed)
     problem->n_tables = 2 + below(random, MAX_TABLES - 1);
     problem->cluster.n_devices = 2 + (uint32_t)(seed % 3);
     problem->batch = 1 + below(random, 150);
+    problem->groups.count = seed % 2 ? 2 : 0;
     problem->job.dedup = below(random, 2) ? DEDUP_IDS : DEDUP_NONE;
     random->plan.shards = random->shards;
     for (uint32_t t = 0; t < problem->n_tables; t++) {
@@ -136,7 +139,8 @@ static uint64_t count_outputs(const struct problem *problem)
 
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
-        uint64_t n_bags = problem->batch * (uint64_t)table->num_outputs;
+        uint64_t n_bags =
+            problem_all_samples(problem) * (uint64_t)table->num_outputs;
         double per_bag = table->pooling_factor / table->num_outputs;
 
         n += table->dim * (table->output == OUTPUT_SEQUENCE
@@ -144,6 +148,20 @@ static uint64_t count_outputs(const struct problem *problem)
                                : n_bags);
     }
     return n;
+}
+
+/* Returns whether the sharding groups, if there are several, averaged all their
+ * weights and states: by the bytes that were sent, and by the comparison with
+ * the reference. */
+static bool is_synced(const struct plan *plan, const struct exec_result *result)
+{
+    const double bytes = plan_sync_bytes(plan);
+
+    if (problem_n_groups(&plan->problem) == 1)
+        return !result->averages.n && !(result->sync.sent_bytes > 0);
+    /* each of two groups sends half of the bytes twice */
+    return (result->averages.n > 0) == (bytes > 0) &&
+           fabs(result->sync.sent_bytes - bytes) < 0.5;
 }
 
 static void run_plan(struct hashes *hashes, struct random_plan *random,
@@ -165,7 +183,8 @@ static void run_plan(struct hashes *hashes, struct random_plan *random,
         exec_run(&result, &random->plan, world, device, &options, &arena, &err);
     if (rc || result.failure)
         printf("# seed %" PRIu64 ": %s\n", seed, rc ? err.msg : result.failure);
-    else if (result.outputs.n == count_outputs(&random->plan.problem))
+    else if (result.outputs.n == count_outputs(&random->plan.problem) &&
+             is_synced(&random->plan, &result))
         *hashes = (struct hashes){result.output_hash, result.weight_hash};
     arena_release(&arena);
 }
@@ -186,7 +205,7 @@ static void run_in_processes(struct hashes *hashes, struct random_plan *random,
     struct err err = {0};
 
     fflush(stdout);
-    if (world_fork(&world, random->plan.problem.cluster.n_devices, &err))
+    if (world_fork(&world, problem_all_devices(&random->plan.problem), &err))
         printf("# %s\n", err.msg);
     if (!world)
         return;
@@ -207,9 +226,10 @@ static void run_everywhere(struct random_plan *random, struct world *world,
 
     run_plan(&whole, random, world, cpu, seed, 1);
     ok(whole.outputs && whole.weights,
-       "seed %" PRIu64 ": %zu pieces of %zu tables on %u ranks", seed,
-       random->plan.n_shards, random->plan.problem.n_tables,
-       random->plan.problem.cluster.n_devices);
+       "seed %" PRIu64 ": %zu pieces of %zu tables on %u ranks of %u groups",
+       seed, random->plan.n_shards, random->plan.problem.n_tables,
+       problem_all_devices(&random->plan.problem),
+       problem_n_groups(&random->plan.problem));
     same_bits(&whole, apart, "in processes");
     run_plan(&chunks, random, world, cpu, seed, 2 + (uint32_t)(seed % 5));
     same_bits(&whole, &chunks, "in chunks");
