@@ -17,6 +17,10 @@
  * measured one after the other. The effect of a pipeline is computed from their
  * times (core/step.h). Reported costs are defined as in struct device_cost.
  *
+ * If the job has several sharding groups, all of them run the plan. A sync
+ * (exec/sync.h) follows the compared step, is compared with the reference, and
+ * is timed, unless weights are loaded in turns.
+ *
  * The executor supports pooled tables with fp32 or fp16 weights, SGD or
  * row-wise Adagrad, outputs exchanged in fp32 or fp16, and pieces of every
  * kind. A table with num_outputs F has F bags per sample, and pooling_factor /
