@@ -58,6 +58,9 @@ void assignment_init(struct assignment *assignment,
         ARENA_NEW(arena, double, assignment_n_blocks(n) * (size_t)n_terms);
     assignment->load_ms = ARENA_NEW(arena, double, n);
     assignment->bytes = ARENA_NEW(arena, uint64_t, n);
+    if (space->has_tiers)
+        assignment->host_bytes =
+            ARENA_NEW(arena, uint64_t, space_n_hosts(space));
     if (space->current)
         assignment->moved_bytes = ARENA_NEW(arena, uint64_t, space->n_units);
 }
@@ -118,6 +121,9 @@ void assignment_copy(struct assignment *to, const struct assignment *from)
                sizeof(*to->block_ms));
     memcpy(to->load_ms, from->load_ms, n * sizeof(*to->load_ms));
     memcpy(to->bytes, from->bytes, n * sizeof(*to->bytes));
+    if (to->host_bytes)
+        memcpy(to->host_bytes, from->host_bytes,
+               space_n_hosts(space) * sizeof(*to->host_bytes));
     if (to->moved_bytes)
         memcpy(to->moved_bytes, from->moved_bytes,
                space->n_units * sizeof(*to->moved_bytes));
@@ -128,6 +134,19 @@ void assignment_copy(struct assignment *to, const struct assignment *from)
     memcpy(to->most_ms, from->most_ms, sizeof(to->most_ms));
     memcpy(to->leader, from->leader, sizeof(to->leader));
     memcpy(to->weight, from->weight, sizeof(to->weight));
+}
+
+/* Adds the host memory of a piece to its host (sign 1) or removes it (sign
+ * -1). */
+static void count_host(struct assignment *assignment, uint32_t piece, int sign)
+{
+    const struct search_space *space = assignment->space;
+    const struct change *it = &assignment->pieces[piece];
+    const uint64_t bytes = space->types[it->type].host_bytes;
+
+    if (assignment->host_bytes)
+        assignment->host_bytes[space_host_of(space, it->device)] +=
+            sign < 0 ? -bytes : bytes;
 }
 
 /* Adds a piece to the list of its device. The piece stores its slot in that
@@ -145,6 +164,7 @@ static void hold(struct assignment *assignment, uint32_t piece)
     holding->pieces[holding->n++] = piece;
     assignment->load_ms[assignment->pieces[piece].device] +=
         assignment->space->load_ms[assignment->pieces[piece].type];
+    count_host(assignment, piece, 1);
 }
 
 static void let_go(struct assignment *assignment, uint32_t piece)
@@ -159,6 +179,7 @@ static void let_go(struct assignment *assignment, uint32_t piece)
     assignment->links[last].slot = slot;
     assignment->load_ms[assignment->pieces[piece].device] -=
         assignment->space->load_ms[assignment->pieces[piece].type];
+    count_host(assignment, piece, -1);
 }
 
 /* Adds a new piece to the assignment. change->piece is not used. */
@@ -331,6 +352,9 @@ static void add_excess(struct assignment *assignment)
     for (uint32_t r = 0; r < assignment->n_devices; r++)
         assignment->excess +=
             assignment_excess(assignment, r, assignment->bytes[r]);
+    for (uint32_t h = 0; h < space_n_hosts(assignment->space); h++)
+        assignment->excess +=
+            space_host_excess(assignment->space, assignment->host_bytes[h]);
     if (assignment_counts_moves(assignment))
         assignment->excess +=
             migration_excess(assignment->space, assignment->move_limit_bytes,
@@ -494,6 +518,8 @@ void snapshot_load(const struct snapshot *snapshot,
         assignment->first_of[u] = NO_PIECE;
     for (uint32_t r = 0; r < assignment->n_devices; r++)
         assignment->holdings[r].n = 0;
+    for (uint32_t h = 0; h < space_n_hosts(assignment->space); h++)
+        assignment->host_bytes[h] = 0;
     for (uint32_t i = 0; i < snapshot->n; i++)
         insert(assignment, &snapshot->pieces[i]);
     assignment_price(assignment);

@@ -57,7 +57,11 @@ struct assignment {
      * terms, it is the sum of the load_ms of the pieces on the device. */
     double *load_ms;
     uint64_t *bytes; /* [R] */
-    double excess;   /* sum of assignment_excess over the devices, plus
+    /* [hosts]: bytes in the memory of each host; NULL if all tables are in the
+     * memory of devices */
+    uint64_t *host_bytes;
+    double excess; /* sum of assignment_excess over the devices, and of
+                        space_host_excess over the hosts, plus
                         migration_excess */
     uint64_t move_limit_bytes; /* limit on migration in bytes; NO_MOVE_LIMIT
                                   until the caller sets another */

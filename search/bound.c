@@ -81,14 +81,14 @@ static struct unit_cost cheapest(const struct relaxation *relaxation,
     const struct search_space *space = relaxation->space;
     const struct unit *entry = &space->units[unit];
     const uint32_t n_width_steps =
-        entry->columns == NO_TYPE ? 0 : entry->n_width_steps;
+        entry->columns[TIER_HBM] == NO_TYPE ? 0 : entry->n_width_steps;
     struct unit_cost *tiled = relaxation->tiled, best = {.ms = INFINITY};
 
     tiled[0] = (struct unit_cost){0};
     for (uint32_t i = 1; i <= n_width_steps; i++) {
         tiled[i] = (struct unit_cost){.ms = INFINITY};
         for (uint32_t n = 1; n <= i && n < n_width_steps; n++) {
-            const uint32_t type = entry->columns + n - 1;
+            const uint32_t type = entry->columns[TIER_HBM] + n - 1;
             const double ms = space->standalone_ms[type];
             struct unit_cost sum = tiled[i - n];
 
@@ -134,9 +134,9 @@ static double everywhere(const struct search_space *space,
                                     ? sharding->n_ranges * sharding->least_ms
                                     : 0);
     }
-    for (uint32_t n = 1; unit->columns != NO_TYPE && n < unit->n_width_steps;
-         n++)
-        if (space->standalone_ms[unit->columns + n - 1] <= limit_ms)
+    for (uint32_t n = 1;
+         unit->columns[TIER_HBM] != NO_TYPE && n < unit->n_width_steps; n++)
+        if (space->standalone_ms[unit->columns[TIER_HBM] + n - 1] <= limit_ms)
             return 0;
     /* If no sharding is cheap enough, cheapest() reports this. */
     return isfinite(least) ? least : 0;
@@ -158,9 +158,9 @@ static double limit_of(const struct relaxation *relaxation, uint32_t unit,
 {
     const struct unit *entry = &relaxation->space->units[unit];
 
-    if (entry->leaves_out ||
-        (entry->first->output == OUTPUT_SEQUENCE && entry->columns != NO_TYPE &&
-         entry->width_step > TORCHREC_MIN_COLUMNS))
+    if (entry->leaves_out || (entry->first->output == OUTPUT_SEQUENCE &&
+                              entry->columns[TIER_HBM] != NO_TYPE &&
+                              entry->width_step > TORCHREC_MIN_COLUMNS))
         return INFINITY;
     return total_ms - relaxation->least_busy_ms -
            (relaxation->all_everywhere_ms - relaxation->everywhere_ms[unit]);

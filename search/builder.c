@@ -55,7 +55,8 @@ struct builder {
     struct chosen *units; /* [n_units] */
     /* [n_units]: grows with each try in which the unit finds no device */
     uint32_t *urgency;
-    struct loaded *devices;  /* [R] */
+    struct loaded *devices; /* [R] */
+    uint64_t *host_bytes; /* [hosts]: bytes of tables in the memory of hosts */
     struct load_rank *order; /* [R] */
     bool is_sorted;          /* whether `order` has the present loads */
     /* whether a piece adds the same load to any device */
@@ -196,16 +197,22 @@ static bool goes_before(const struct loaded *a, const struct loaded *b)
  * memory limit, so their plans need no repair. */
 static bool fits(const struct builder *builder, uint32_t type, uint32_t r)
 {
+    const struct search_space *space = builder->space;
     const struct view *view = builder->view;
     const struct loaded *device = &builder->devices[r];
-    uint64_t room = builder->space->room_bytes[r];
+    uint64_t room = space->room_bytes[r];
 
+    if (space->has_tiers && !view->may_exceed &&
+        saturating_add(builder->host_bytes[space_host_of(space, r)],
+                       space->types[type].host_bytes) >
+            space->problem->cluster.host_bytes)
+        return false;
     if (view->room_frac < 1)
         room = (uint64_t)(view->room_frac * (double)room);
     return !device->is_taken &&
            (view->may_exceed ||
             (device->bytes <= room &&
-             builder->space->types[type].bytes <= room - device->bytes));
+             space->types[type].bytes <= room - device->bytes));
 }
 
 /* Returns the device that is least loaded with the piece among those with
@@ -320,6 +327,9 @@ static void put(struct builder *builder, struct change *piece, uint32_t r)
     device->load = load_with(builder, r, piece->type);
     device->tried = NULL;
     device->bytes += space->types[piece->type].bytes;
+    if (space->has_tiers)
+        builder->host_bytes[space_host_of(space, r)] +=
+            space->types[piece->type].host_bytes;
     device->n_pieces++;
     for (size_t w = 0; builder->sums && w < width; w++)
         builder->sums[r * width + w] += space->vectors[piece->type * width + w];
@@ -381,6 +391,8 @@ static uint32_t place_all(struct builder *builder)
     builder->out->n = 0;
     builder->is_sorted = false;
     memset(builder->devices, 0, n_devices * sizeof(*builder->devices));
+    for (uint32_t h = 0; h < space_n_hosts(space); h++)
+        builder->host_bytes[h] = 0;
     if (builder->sums)
         oracle_empty_sums(space->oracle, builder->sums);
     for (uint32_t r = 0; r < n_devices; r++)
@@ -410,6 +422,8 @@ uint64_t builder_run(struct snapshot *out, bool *is_short,
     builder.urgency = ARENA_NEW(&builder.arena, uint32_t, space->n_units);
     builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
     builder.order = ARENA_NEW(&builder.arena, struct load_rank, n);
+    builder.host_bytes =
+        ARENA_NEW(&builder.arena, uint64_t, space_n_hosts(space));
     if (!view->by_memory && !builder.adds_up) {
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
         builder.candidate_sum = ARENA_NEW(&builder.arena, double, width);

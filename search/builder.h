@@ -28,9 +28,10 @@ struct view {
     uint64_t peak_bytes; /* maximum bytes of a piece */
     unsigned barred;     /* mask of 1 << sharding_kind: kinds of sharding that a
                             unit gets only if it has no other kind */
-    bool by_memory;      /* the load of a device is its bytes; the oracle is not
+    unsigned barred_tiers; /* the same for tiers: mask of 1 << tier */
+    bool by_memory;  /* the load of a device is its bytes; the oracle is not
                             asked */
-    bool may_exceed;     /* devices may exceed their usable memory */
+    bool may_exceed; /* devices may exceed their usable memory */
 };
 
 /* Maximum work of one construction: pieces placed plus devices tried for the

@@ -42,16 +42,17 @@ void candidate_send(struct candidate *candidate,
     const struct change *it = &assignment->pieces[piece];
     const struct unit *unit = &space->units[space->types[it->type].unit];
     const uint32_t n_all = space_width_steps(space, it->type);
+    const enum tier tier = space->types[it->type].tier;
     struct change change = *it;
 
     if (n_width_steps && n_width_steps < n_all)
-        change.type = unit_type_of_steps(unit, n_all - n_width_steps);
+        change.type = unit_type_of_steps(unit, n_all - n_width_steps, tier);
     else
         change.device = device;
     *snapshot_next(&candidate->changes) = change;
     if (change.type != it->type)
         candidate_add(candidate, (struct change){.type = unit_type_of_steps(
-                                                     unit, n_width_steps),
+                                                     unit, n_width_steps, tier),
                                                  .device = device});
 }
 
@@ -150,6 +151,35 @@ static void count_migration(struct candidate *candidate,
         migration_excess(space, limit_bytes, assignment->all_moved_bytes);
 }
 
+/* Adds the change of the excess of hosts to the excess of the candidate. */
+static void count_hosts(struct candidate *candidate,
+                        const struct assignment *assignment)
+{
+    const struct search_space *space = assignment->space;
+    const uint32_t n = space_n_hosts(space);
+    uint64_t *bytes = candidate->host_bytes;
+
+    memcpy(bytes, assignment->host_bytes, n * sizeof(*bytes));
+    for (uint32_t c = 0; c < candidate->changes.n; c++) {
+        const struct change *change = &candidate->changes.pieces[c];
+
+        if (change->piece != NO_PIECE) {
+            const struct change *before = &assignment->pieces[change->piece];
+
+            bytes[space_host_of(space, before->device)] -=
+                space->types[before->type].host_bytes;
+        }
+        if (change->type != NO_TYPE)
+            bytes[space_host_of(space, change->device)] +=
+                space->types[change->type].host_bytes;
+    }
+    for (uint32_t h = 0; h < n; h++)
+        if (bytes[h] != assignment->host_bytes[h])
+            candidate->after.excess +=
+                space_host_excess(space, bytes[h]) -
+                space_host_excess(space, assignment->host_bytes[h]);
+}
+
 /* Computes the sums of the touched devices, and the excess of the candidate.
  * The excess changes only by the bytes of touched devices and by the migration
  * of changed units. */
@@ -166,6 +196,8 @@ void candidate_sum(struct candidate *candidate,
             assignment_excess(assignment, r, candidate->after.bytes[i]) -
             assignment_excess(assignment, r, assignment->bytes[r]);
     }
+    if (assignment->host_bytes)
+        count_hosts(candidate, assignment);
     if (assignment_counts_moves(assignment))
         count_migration(candidate, assignment);
 }

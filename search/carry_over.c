@@ -92,7 +92,8 @@ static bool as_placed(struct snapshot *out, const struct search_space *space,
         now.type = is_replica
                        ? entry->replica
                        : space_type_of_width(space, unit,
-                                             piece->col_end - piece->col_begin);
+                                             piece->col_end - piece->col_begin,
+                                             piece->tier);
         if (now.type == NO_TYPE)
             return false;
         now.device =

@@ -200,6 +200,9 @@ void evaluator_init(struct evaluator *evaluator,
     candidate->after.terms_ms =
         ARENA_NEW(arena, double, n * evaluator->assignment.n_terms);
     candidate->estimates = ARENA_NEW(arena, struct device_estimate, n);
+    if (space->has_tiers)
+        candidate->host_bytes =
+            ARENA_NEW(arena, uint64_t, space_n_hosts(space));
     if (space->current)
         candidate->after.moved =
             ARENA_NEW(arena, struct unit_moved, space->n_units);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "core/plan_error.h"
 #include "core/target_rules.h"
 #include "search/bound.h"
@@ -16,6 +17,7 @@
 #include "search/simplicity.h"
 #include "search/space_init.h"
 #include "search/starts.h"
+#include "search/tier_polish.h"
 #include "search/to_plan.h"
 
 #include <math.h>
@@ -102,7 +104,9 @@ static void offer(struct full *full, struct snapshot *assignment)
         return;
     snapshot_price(assignment, &full->space);
     full->plan->n_evaluations++;
-    if (!full->start.n || assignment->total_ms < full->start.total_ms)
+    if (!full->start.n || assignment->excess < full->start.excess ||
+        (assignment->excess == full->start.excess &&
+         assignment->total_ms < full->start.total_ms))
         snapshot_copy(&full->start, assignment);
 }
 
@@ -192,6 +196,20 @@ static bool offer_given(struct full *full)
     return full->start.n && full->start.excess <= 0;
 }
 
+/* Reports that the memory of devices and hosts together holds no plan that the
+ * search found. */
+static int no_tiered_plan(const struct full *full, struct err *err)
+{
+    const struct cluster *cluster = &full->space.problem->cluster;
+
+    err_set(err, ERR_NO_PLAN,
+            "no plan was found: with %s a host for tables, they do not fit "
+            "the memory of %u GPUs and of their hosts",
+            TEXT_BYTES(cluster->host_bytes), cluster->n_devices);
+    err->shortage = (struct shortage){.subject = "tables"};
+    return -1;
+}
+
 static int find_start(struct full *full, struct err *err)
 {
     const double end_ms =
@@ -219,6 +237,8 @@ static int find_start(struct full *full, struct err *err)
     snapshot_release(&next);
     if (rc || checked_oracle_check(&full->checked, err))
         return -1;
+    if (!full->start.n && full->space.has_tiers)
+        return no_tiered_plan(full, err);
     if (!full->start.n)
         return infeasible_check(full->space.problem, full->space.oracle,
                                 SHARD_ALL_KINDS, &failure, end_ms, err);
@@ -341,7 +361,8 @@ static struct snapshot *choose(struct full *full)
     if (best->n) {
         snapshot_price(best, &full->space);
         even_memory(full, best);
-        if (start->total_ms > best->total_ms * (1 + SETTLED_GAIN))
+        if (start->excess > 0 ||
+            start->total_ms > best->total_ms * (1 + SETTLED_GAIN))
             return best;
     }
     even_memory(full, start);
@@ -412,6 +433,8 @@ static int write_plan(struct full *full, const struct snapshot *found,
     snapshot_to_plan(found, &full->space, plan, arena);
     /* Placing by memory alone may leave pieces that touch on one device. */
     plan_join_columns(plan, false, arena);
+    if (full->space.has_tiers)
+        plan->n_evaluations += tier_polish(plan, full->checked.oracle, arena);
     if (checked_oracle_finish(&full->checked, plan, arena, err))
         return -1;
     best = simplest_of(full, rise_frac);
@@ -419,6 +442,7 @@ static int write_plan(struct full *full, const struct snapshot *found,
         return 0;
     plan->shards = best->shards;
     plan->n_shards = best->n_shards;
+    plan->load_factors = NULL;
     return checked_oracle_finish(&full->checked, plan, arena, err);
 }
 
@@ -457,6 +481,8 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     struct snapshot *found = choose(full);
     double rise_frac = is_late(full) ? 0 : options->simplest_frac;
 
+    if (full->space.has_tiers && found->excess > 0)
+        return no_tiered_plan(full, err);
     if (rise_frac == 0
             ? write_plan(full, found, 0, arena, err)
             : simplify_to(full, found, found->total_ms * (1 + NO_RISE), NO_RISE,
@@ -502,9 +528,17 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     checked_oracle_init(&full.checked, oracle);
     plan->stopped = "done";
     plan->n_evaluations = 0;
-    if (infeasible_check(
-            &plan->problem, &full.checked.base, SHARD_ALL_KINDS, NULL,
-            search_end_ms(&full.checked, options->time_limit_ms), err) ||
+    if (plan->problem.cluster.host_bytes && !oracle->prices_tiers) {
+        rc = err_usage(err,
+                       "cost model '%s' cannot price tables in host memory, "
+                       "as option '--tiers' asks",
+                       oracle->cost.name);
+        goto out;
+    }
+    if ((!plan->problem.cluster.host_bytes &&
+         infeasible_check(
+             &plan->problem, &full.checked.base, SHARD_ALL_KINDS, NULL,
+             search_end_ms(&full.checked, options->time_limit_ms), err)) ||
         space_init(&full.space, &plan->problem, &full.checked.base, NULL,
                    options, &full.scratch, err))
         goto out;

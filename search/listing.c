@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "core/cache_pools.h"
 #include "core/memory.h"
 #include "core/target_rules.h"
 
@@ -33,6 +34,17 @@ double listing_price(const struct listing *listing,
     return space_standalone_ms(oracle, vector);
 }
 
+/* Returns the bytes of one set of slots for a cached shard. */
+static uint64_t set_bytes(const struct search_space *space,
+                          const struct shard *shard)
+{
+    const struct pool_key key = shard_pool(space->problem, shard);
+
+    return CACHE_SET_SLOTS *
+           (pool_row_bytes(&key, shard->col_end - shard->col_begin) +
+            pool_state_bytes(space->problem));
+}
+
 /* Sets the bytes of a piece type. If they exceed 64 bits, sets UINT64_MAX,
  * which fits on no device. */
 static void weigh(const struct listing *listing, struct piece_type *type)
@@ -42,11 +54,16 @@ static void weigh(const struct listing *listing, struct piece_type *type)
 
     for (uint32_t k = 0; k < unit->n_tables && !type->is_empty; k++) {
         struct shard shard = space_shard(space, type, unit->tables[k]);
+        struct memory_items memory;
 
         if (shard_cuts_rows(type->kind))
             type_place_block(&shard, type, 0, type->hottest);
-        type->bytes = saturating_add(
-            type->bytes, shard_memory(space->problem, &shard).total);
+        memory = shard_memory(space->problem, &shard);
+        if (type->tier == TIER_CACHED)
+            memory.total =
+                saturating_add(memory.total, set_bytes(space, &shard));
+        type->bytes = saturating_add(type->bytes, memory.total);
+        type->host_bytes = saturating_add(type->host_bytes, memory.host);
         type->mean_bytes = saturating_add(
             type->mean_bytes, shard_memory(&listing->even, &shard).total);
     }
@@ -61,6 +78,7 @@ uint32_t listing_add_type(struct listing *listing, struct piece_type type)
     const uint32_t n = listing->n_types++;
 
     type.sharding = listing->n_shardings - listing->first_sharding;
+    type.tier = listing->tier;
     if (n == listing->list_capacity)
         listing->list = mem_room(listing->list, n, &listing->list_capacity,
                                  sizeof(*listing->list));
@@ -265,11 +283,12 @@ static void add_column_shardings(struct listing *listing, uint32_t unit)
     if (entry->device != NO_PIECE) {
         while (entry->n_width_steps % least)
             least++;
-        most = entry->whole == NO_TYPE ? least : 0;
+        most = entry->whole[listing->tier] == NO_TYPE ? least : 0;
     }
     for (uint32_t n = least; n <= most && n <= entry->n_width_steps; n++) {
         struct sharding sharding = listing_sharding(
-            SHARDING_COLUMNS, entry->columns + entry->n_width_steps / n - 1, n);
+            SHARDING_COLUMNS,
+            entry->columns[listing->tier] + entry->n_width_steps / n - 1, n);
 
         if (listing->list[sharding.type].width > widest ||
             (entry->widths_alike && entry->n_width_steps % n))
@@ -327,6 +346,7 @@ static bool columns_may_pay(struct listing *listing, uint32_t u)
         const uint32_t n_alike = n_steps % 2 ? 1 : 2 - 2 * i;
         const struct piece_type half = {.unit = u,
                                         .kind = SHARD_COLUMN,
+                                        .tier = listing->tier,
                                         .width = unit->width_step *
                                                  ((n_steps + i) / 2),
                                         .n_rows = unit->first->num_embeddings};
@@ -351,18 +371,35 @@ static bool columns_may_pay(struct listing *listing, uint32_t u)
  * the list is long and the unit is small. */
 static bool stays_whole(const struct listing *listing, const struct unit *unit)
 {
-    return listing->space->is_long && unit->whole != NO_TYPE &&
-           (double)listing->list[unit->whole].bytes <
+    return listing->space->is_long && unit->whole[listing->tier] != NO_TYPE &&
+           (double)listing->list[unit->whole[listing->tier]].bytes <
                SMALL_FRAC * (double)listing->space->least_room_bytes &&
            clock_ms() >= listing->end_ms;
 }
 
-/* Lists the piece types and shardings of a unit. The order of the types is:
- * whole; columns of 1, 2 ... n - 1 width steps; replica; row blocks; grids.
- * unit_type_of_steps relies on the order of the column types. Groups are not
- * cut. Pinned tables are cut only by columns, because all pieces of a row cut
- * would stand on one device. */
-static void add_unit(struct listing *listing, uint32_t u)
+/* Chooses the width step of a unit and the number of steps. */
+static void choose_width_steps(struct listing *listing, uint32_t u)
+{
+    struct unit *unit = &listing->space->units[u];
+    const uint32_t dim = unit->first->dim;
+
+    unit->n_width_steps = 1;
+    unit->width_step = dim;
+    if (unit->first->group)
+        return;
+    if (unit->kinds & SHARD_COLUMN)
+        unit->width_step = choose_width_step(listing->space, unit);
+    if (unit->width_step < dim && !columns_may_pay(listing, u))
+        unit->width_step = dim;
+    unit->n_width_steps = dim / unit->width_step;
+}
+
+/* Lists the piece types and shardings of a unit in one tier. The order of the
+ * types is: whole; columns of 1, 2 ... n - 1 width steps; replica; row blocks;
+ * grids. unit_type_of_steps relies on the order of the column types. Groups are
+ * not cut. Pinned tables are cut only by columns, because all pieces of a row
+ * cut would stand on one device. */
+static void add_tier(struct listing *listing, uint32_t u, enum tier tier)
 {
     const struct search_space *space = listing->space;
     struct unit *unit = &space->units[u];
@@ -372,24 +409,19 @@ static void add_unit(struct listing *listing, uint32_t u)
                              .width = table->dim,
                              .n_rows = table->num_embeddings};
 
-    listing->first_sharding = listing->n_shardings;
-    unit->whole = unit->columns = unit->replica = NO_TYPE;
-    unit->n_width_steps = 1;
-    unit->width_step = table->dim;
-    if (unit->kinds & SHARD_TABLE) {
-        unit->whole = listing_add_type(listing, all);
-        listing_add_sharding(listing,
-                             listing_sharding(SHARDING_WHOLE, unit->whole, 1));
+    listing->tier = tier;
+    listing->kinds = tier_kinds(table, tier, unit->kinds);
+    if (listing->kinds & SHARD_TABLE) {
+        unit->whole[tier] = listing_add_type(listing, all);
+        listing_add_sharding(
+            listing, listing_sharding(SHARDING_WHOLE, unit->whole[tier], 1));
     }
     if (table->group || stays_whole(listing, unit))
         return;
-    if (unit->kinds & SHARD_COLUMN)
-        unit->width_step = choose_width_step(space, unit);
-    if (unit->width_step < table->dim && !columns_may_pay(listing, u))
-        unit->width_step = table->dim;
+    if (!listing->has_width_step)
+        choose_width_steps(listing, u);
     if (unit->width_step < table->dim) {
-        unit->n_width_steps = table->dim / unit->width_step;
-        unit->columns = listing->n_types;
+        unit->columns[tier] = listing->n_types;
         all.kind = SHARD_COLUMN;
         for (all.width = unit->width_step; all.width < table->dim;
              all.width += unit->width_step)
@@ -399,9 +431,27 @@ static void add_unit(struct listing *listing, uint32_t u)
     if (unit->pin >= 0 || (listing->n_shardings > listing->first_sharding &&
                            clock_ms() >= listing->end_ms))
         return;
-    if ((unit->kinds & SHARD_REPLICATE) && space->n_devices > 1)
+    if ((listing->kinds & SHARD_REPLICATE) && space->n_devices > 1)
         add_replica(listing, u);
     listing_add_row_cuts(listing, u);
+}
+
+static void add_unit(struct listing *listing, uint32_t u)
+{
+    struct unit *unit = &listing->space->units[u];
+
+    listing->first_sharding = listing->n_shardings;
+    unit->replica = NO_TYPE;
+    unit->n_width_steps = 1;
+    unit->width_step = unit->first->dim;
+    for (unsigned tier = 0; tier < N_TIERS; tier++)
+        unit->whole[tier] = unit->columns[tier] = NO_TYPE;
+    for (unsigned tier = 0, n = 0; tier < N_TIERS; tier++) {
+        if (!(unit->tiers & 1u << tier))
+            continue;
+        listing->has_width_step = n++ > 0;
+        add_tier(listing, u, (enum tier)tier);
+    }
 }
 
 void listing_fill(struct listing *listing)
@@ -443,8 +493,10 @@ void listing_append(struct listing *listing, struct search_space *space)
     for (uint32_t u = listing->begin; u < listing->end; u++) {
         struct unit *unit = &space->units[u];
 
-        shift(&unit->whole, by);
-        shift(&unit->columns, by);
+        for (unsigned tier = 0; tier < N_TIERS; tier++) {
+            shift(&unit->whole[tier], by);
+            shift(&unit->columns[tier], by);
+        }
         shift(&unit->replica, by);
         unit->shardings = shardings;
         shardings += unit->n_shardings;

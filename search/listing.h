@@ -30,6 +30,10 @@ struct listing {
     struct sharding *shardings; /* [n_shardings] */
     uint32_t n_shardings;
     uint32_t first_sharding; /* first sharding of the current unit */
+    /* tier that is being listed, and kinds that it allows for the unit */
+    enum tier tier;
+    unsigned kinds;
+    bool has_width_step; /* the unit's width step is known */
     size_t list_capacity, standalone_capacity, vectors_capacity,
         shardings_capacity;
     /* holds the arrays `types_of_blocks` of the shardings */

@@ -211,6 +211,15 @@ static void offer_shardings(struct evaluator *evaluator, double below_ms,
     }
 }
 
+/* Returns the piece type of the whole unit in its tier, or NO_TYPE. */
+static uint32_t whole_of(const struct assignment *assignment, uint32_t unit)
+{
+    const struct search_space *space = assignment->space;
+    const uint32_t type = assignment->pieces[assignment->first_of[unit]].type;
+
+    return space->units[unit].whole[space->types[type].tier];
+}
+
 /* Prices one candidate: `piece` goes to the device. If `piece` is NO_PIECE, the
  * whole unit goes to the device in one piece. */
 static void offer_merge(struct evaluator *evaluator, uint32_t unit,
@@ -224,10 +233,9 @@ static void offer_merge(struct evaluator *evaluator, uint32_t unit,
         candidate_send(candidate, assignment, piece, 0, device);
     } else {
         candidate_remove_unit(candidate, assignment, unit);
-        candidate_add(
-            candidate,
-            (struct change){.type = assignment->space->units[unit].whole,
-                            .device = device});
+        candidate_add(candidate,
+                      (struct change){.type = whole_of(assignment, unit),
+                                      .device = device});
     }
     evaluator_note(evaluator, evaluator_price(evaluator));
 }
@@ -267,7 +275,7 @@ static bool merge_pieces(struct evaluator *evaluator, double below_ms,
         return false;
     evaluator_seek(evaluator, 0, below_ms);
     for (uint32_t r = 0; r < assignment->n_devices; r++)
-        if (unit->shardings->kind == SHARDING_WHOLE && unit->device == NO_PIECE)
+        if (whole_of(assignment, u) != NO_TYPE && unit->device == NO_PIECE)
             offer_merge(evaluator, u, NO_PIECE, r);
     if (!evaluator->best.n && piece != NO_PIECE)
         for (uint32_t i = first; i != NO_PIECE; i = assignment->links[i].next)
@@ -304,8 +312,7 @@ static bool keep_training(struct evaluator *evaluator, double below_ms,
         return false;
     evaluator_seek(evaluator, 0, below_ms);
     for (uint32_t r = 0;
-         r < assignment->n_devices && unit->shardings->kind == SHARDING_WHOLE;
-         r++)
+         r < assignment->n_devices && whole_of(assignment, u) != NO_TYPE; r++)
         offer_merge(evaluator, u, NO_PIECE, r);
     for (uint32_t f = 0; f < unit->n_shardings; f++) {
         const struct sharding *sharding = &unit->shardings[f];

@@ -28,6 +28,14 @@ static inline double excess_over(uint64_t limit, uint64_t bytes, uint64_t whole)
     return ASSIGNMENT_ANY_EXCESS +
            (double)(bytes - limit) / ((double)whole + 1);
 }
+/* Returns the excess of these bytes of tables in the memory of a host. */
+static inline double space_host_excess(const struct search_space *space,
+                                       uint64_t bytes)
+{
+    const uint64_t room = space->problem->cluster.host_bytes;
+
+    return excess_over(room, bytes, room);
+}
 /* Returns the excess of these bytes over a limit on migration: 0 if the bytes
  * keep the limit, else a constant plus the bytes above the limit as a share of
  * the bytes of all tables. */

@@ -2,6 +2,7 @@
 #include "search/moves.h"
 
 #include "core/cluster.h"
+#include "search/tier_move.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,6 +17,9 @@
 /* If the search re-plans, one in 8 proposals moves a table back to its place in
  * the current plan. */
 #define HOMING 8
+/* If tables may be in host memory, one in 6 proposals changes the tier of a
+ * table. */
+#define TIERING 6
 /* Once all devices are full, the rest of a table is given out in shares of the
  * remaining width. LEFT_SHARE is the divisor: each share is a quarter. */
 #define LEFT_SHARE 4
@@ -33,6 +37,7 @@ struct draw {
      * is INFINITY unless loads are exactly additive. */
     double limit_ms;
     const struct unit *poured; /* unit that is being placed */
+    enum tier tier;            /* its tier */
 };
 
 /* Returns a piece of the device, drawn uniformly, or NO_PIECE if the device has
@@ -305,26 +310,29 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
     const struct search_space *space = draw->assignment->space;
     const struct device_estimate *estimate =
         &draw->candidate->estimates[device];
-    const uint32_t most =
-        draw->poured->n_width_steps - (draw->poured->whole == NO_TYPE);
+    const uint32_t most = draw->poured->n_width_steps -
+                          (draw->poured->whole[draw->tier] == NO_TYPE);
     uint32_t least = 0;
 
-    if (estimate->load_ms + space->load_ms[draw->poured->columns] >
+    if (estimate->load_ms + space->load_ms[draw->poured->columns[draw->tier]] >
         draw->target_ms)
         return 0;
     for (uint32_t step = 1U << 31 >> __builtin_clz(draw->poured->n_width_steps);
          step; step /= 2) {
         const uint32_t n = least + step;
-        const uint32_t type = unit_type_of_steps(draw->poured, n);
+        const uint32_t type = unit_type_of_steps(draw->poured, n, draw->tier);
 
         if (n <= most &&
             !(estimate->load_ms + space->load_ms[type] > draw->target_ms))
             least = n;
     }
-    while (least &&
-           estimate->bytes +
-                   space->types[unit_type_of_steps(draw->poured, least)].bytes >
-               space->room_bytes[device])
+    while (
+        least &&
+        estimate->bytes +
+                space
+                    ->types[unit_type_of_steps(draw->poured, least, draw->tier)]
+                    .bytes >
+            space->room_bytes[device])
         least--;
     return least;
 }
@@ -359,8 +367,8 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 
     for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
         const struct device_estimate *estimate = &estimates[r];
-        const uint32_t then =
-            unit_type_of_steps(draw->poured, estimate->held_steps + n);
+        const uint32_t then = unit_type_of_steps(
+            draw->poured, estimate->held_steps + n, draw->tier);
 
         if (then != NO_TYPE)
             consider(&best, draw->assignment, r,
@@ -398,11 +406,11 @@ static void pour(struct draw *draw)
     }
     for (r = 0; r < n_devices && candidate_is_priced(draw->candidate); r++)
         if (estimates[r].held_steps)
-            put(draw,
-                &(struct change){.type = unit_type_of_steps(
-                                     draw->poured, estimates[r].held_steps),
-                                 .device = r,
-                                 .range = r});
+            put(draw, &(struct change){.type = unit_type_of_steps(
+                                           draw->poured,
+                                           estimates[r].held_steps, draw->tier),
+                                       .device = r,
+                                       .range = r});
 }
 
 /* Marks the devices that must not get this piece, or removes the marks. These
@@ -481,8 +489,10 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
         const uint32_t first = candidate->changes.n;
 
         draw.poured = &space->units[space->types[sharding->type].unit];
-        if (draw.poured->columns != NO_TYPE && space->tuning->pours &&
-            draw.poured->device == NO_PIECE && !draw.poured->keeps_apart &&
+        draw.tier = space->types[sharding->type].tier;
+        if (draw.poured->columns[draw.tier] != NO_TYPE &&
+            space->tuning->pours && draw.poured->device == NO_PIECE &&
+            !draw.poured->keeps_apart &&
             (sharding->kind == SHARDING_WHOLE ||
              sharding->kind == SHARDING_COLUMNS)) {
             pour(&draw);
@@ -575,7 +585,9 @@ void propose(struct candidate *candidate, const struct assignment *assignment,
         sum += shares[i];
     for (uint32_t left = rng_draw(rng, sum); left >= shares[kind]; kind++)
         left -= shares[kind];
-    if (assignment->space->current && rng_draw(rng, HOMING) == 0)
+    if (assignment->space->has_tiers && rng_draw(rng, TIERING) == 0)
+        tier_propose(candidate, assignment, draw.piece, rng);
+    else if (assignment->space->current && rng_draw(rng, HOMING) == 0)
         current_propose(candidate, assignment, draw.unit);
     else if (tuning_draw(rng, assignment->space->tuning->rebuilds) &&
              rng_draw(rng, assignment->n_devices) < CHEAP_DEVICES)

@@ -87,9 +87,10 @@ static uint32_t half_of(const struct search_space *space, uint32_t unit,
     const struct unit *entry = &space->units[unit];
 
     if (entry->pin >= 0 &&
-        (entry->whole != NO_TYPE || width < entry->first->dim))
+        (entry->whole[TIER_HBM] != NO_TYPE || width < entry->first->dim))
         return NO_TYPE;
-    return width % 2 ? NO_TYPE : space_type_of_width(space, unit, width / 2);
+    return width % 2 ? NO_TYPE
+                     : space_type_of_width(space, unit, width / 2, TIER_HBM);
 }
 
 /* Returns the output of a piece in floats per sample. De-duplication is not
@@ -147,7 +148,7 @@ static void open_beam(struct beam *beam)
     root->n = space->n_units;
     root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
     for (uint32_t u = space->n_units; u-- > 0;) {
-        uint32_t p = space->units[u].whole;
+        uint32_t p = space->units[u].whole[TIER_HBM];
 
         if (p == NO_TYPE)
             p = half_of(space, u, space->units[u].first->dim);
@@ -166,7 +167,7 @@ static void open_beam(struct beam *beam)
         }
     }
     for (uint32_t u = 0; u < space->n_units; u++)
-        if (space->units[u].whole == NO_TYPE)
+        if (space->units[u].whole[TIER_HBM] == NO_TYPE)
             root->pieces[root->n++] = root->pieces[u];
     rank_node(beam, root);
     for (size_t i = 0; i < root->n; i++)

@@ -111,7 +111,7 @@ static bool add_alike(struct listing *listing, struct sharding *cut,
         like.kind = type.kind;
         like.width = type.width;
         like.first_device = type.first_device;
-        like.bytes = like.mean_bytes = 0;
+        like.bytes = like.mean_bytes = like.host_bytes = 0;
         listing_add_type(listing, like);
     }
     return true;
@@ -132,6 +132,7 @@ static void add_dealt_cut(struct listing *listing, uint32_t unit,
         listing_sharding(SHARDING_ROWS, listing->n_types, n_ways * n_ranges);
     struct piece_type type = {.unit = unit,
                               .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                              .tier = listing->tier,
                               .width = table->dim / n_ranges,
                               .n_rows = rows / n_ways},
                       most = type;
@@ -179,6 +180,7 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
         listing_sharding(SHARDING_ROWS, listing->n_types, n_blocks * n_ranges);
     struct piece_type type = {.unit = unit,
                               .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                              .tier = listing->tier,
                               .width = table->dim / n_ranges,
                               .n_rows = block},
                       rest;
@@ -263,6 +265,7 @@ static bool rows_may_pay(struct listing *listing, uint32_t unit,
     const struct piece_type all = {.unit = unit,
                                    .kind =
                                        n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                                   .tier = listing->tier,
                                    .width = table->dim / n_ranges,
                                    .n_rows = table->num_embeddings};
 
@@ -309,9 +312,9 @@ void listing_add_row_cuts(struct listing *listing, uint32_t u)
     const struct unit *unit = &space->units[u];
     const uint32_t min_width = table_min_width(space->problem, unit->first);
 
-    if (unit->kinds & SHARD_ROW)
+    if (listing->kinds & SHARD_ROW)
         add_cuts(listing, u, 1);
-    for (uint32_t n = 2; (unit->kinds & SHARD_GRID) && n <= MAX_RANGES &&
+    for (uint32_t n = 2; (listing->kinds & SHARD_GRID) && n <= MAX_RANGES &&
                          n <= space->n_devices &&
                          unit->first->dim % (n * TABLE_COLUMN_STEP) == 0 &&
                          unit->first->dim / n >= min_width;

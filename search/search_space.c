@@ -11,6 +11,7 @@ struct shard space_shard(const struct search_space *space,
     if (type->kind != SHARD_TABLE)
         type_place_block(&shard, type, 0, type->block);
     shard.device = type->first_device + type->block;
+    shard.tier = type->tier;
     return shard;
 }
 
@@ -31,14 +32,14 @@ double space_standalone_ms(const struct oracle *oracle, const double *vector)
 }
 
 uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
-                             uint32_t width)
+                             uint32_t width, enum tier tier)
 {
     const struct unit *entry = &space->units[unit];
 
     assert(width); /* width is at most the number of columns of the unit */
     return width % entry->width_step
                ? NO_TYPE
-               : unit_type_of_steps(entry, width / entry->width_step);
+               : unit_type_of_steps(entry, width / entry->width_step, tier);
 }
 
 void type_place_block(struct shard *shard, const struct piece_type *type,
@@ -72,6 +73,12 @@ bool space_can_move(const struct search_space *space, uint32_t type)
            (space->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind));
 }
 
+uint32_t space_n_hosts(const struct search_space *space)
+{
+    return space->has_tiers ? space_host_of(space, space->n_devices - 1) + 1
+                            : 0;
+}
+
 /* --- drawing shardings and their pieces at random --- */
 
 const struct sharding *sharding_draw(const struct search_space *space,
@@ -81,7 +88,9 @@ const struct sharding *sharding_draw(const struct search_space *space,
     uint32_t kind = rng_draw(rng, 4), type = NO_TYPE;
 
     if (kind < 2)
-        type = kind ? entry->replica : entry->whole;
+        type = kind ? entry->replica
+                    : entry->whole[space->has_tiers ? rng_draw(rng, N_TIERS)
+                                                    : TIER_HBM];
     return type == NO_TYPE
                ? &entry->shardings[rng_draw(rng, entry->n_shardings)]
                : space_sharding_of(space, type);

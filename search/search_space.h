@@ -30,6 +30,7 @@ struct piece_type {
                           the shardings of its unit; for a type of columns the
                           first sharding by columns */
     enum shard_kind kind;
+    enum tier tier;
     uint32_t width; /* number of columns; for a group, of its first table */
     uint64_t row_begin, n_rows; /* rows; for a group, of its first table */
     /* row block that sets the price of the type, as an index into the blocks of
@@ -43,11 +44,13 @@ struct piece_type {
      * oracle would mistake blocks on the first host for a cut over all
      * devices */
     uint32_t first_device;
-    bool is_empty;  /* the row block has no rows but costs as much as the first
+    bool is_empty; /* the row block has no rows but costs as much as the first
                        block (only if oracle->prices_empty_blocks) */
-    bool stands;    /* in re-planning: a row block of the current plan, which
+    bool stands;   /* in re-planning: a row block of the current plan, which
                        begins at row_begin and col_begin */
-    uint64_t bytes; /* bytes of a piece by the problem's memory model */
+    /* bytes of a piece by the problem's memory model, with one set of slots if
+     * it is cached; bytes in host memory */
+    uint64_t bytes, host_bytes;
     uint64_t mean_bytes; /* bytes of a piece if all rows of the table were
                             equally hot */
 };
@@ -112,9 +115,13 @@ struct unit {
     /* width of a width step in columns; number of width steps of the whole
      * table */
     uint32_t width_step, n_width_steps;
-    uint32_t whole;   /* piece type of the whole unit, or NO_TYPE */
-    uint32_t columns; /* piece type of one width step; n width steps are type
-                         columns + n - 1; NO_TYPE if columns may not be cut */
+    unsigned tiers; /* mask of the tiers (1 << enum tier) that all tables of the
+                       unit allow */
+    /* piece type of the whole unit in each tier, or NO_TYPE */
+    uint32_t whole[N_TIERS];
+    /* piece type of one width step in each tier; n width steps are type columns
+     * + n - 1; NO_TYPE if columns may not be cut */
+    uint32_t columns[N_TIERS];
     uint32_t replica; /* piece type of a replica, or NO_TYPE */
     /* The only device on which the pieces of the unit may be placed, because
      * the unit is pinned or there is only one device; else NO_PIECE. */
@@ -155,6 +162,7 @@ struct search_space {
     uint32_t n_shardings;
     struct piece_type *types; /* [n_types] */
     uint32_t n_types;
+    bool has_tiers; /* tables may be in host memory */
     bool is_long; /* the list is long: shardings that cannot pay are left out */
     uint32_t most_width_steps; /* maximum number of width steps of a unit */
     uint32_t most_types;       /* maximum number of piece types of a row cut */
@@ -183,24 +191,27 @@ struct shard space_shard(const struct search_space *space,
  * oracle has no terms. */
 double space_standalone_ms(const struct oracle *oracle, const double *vector);
 
-/* Returns the piece type of `width` columns and all rows. `width` may be from 1
- * to all columns; with all columns it returns the type of the whole unit.
- * Returns NO_TYPE if there is no such type. */
+/* Returns the piece type of `width` columns and all rows in a tier. `width` may
+ * be from 1 to all columns; with all columns it returns the type of the whole
+ * unit. Returns NO_TYPE if there is no such type. */
 uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
-                             uint32_t width);
-/* Returns the piece type of n width steps and all rows. `n` may be from 1 to
- * n_width_steps. */
-static inline uint32_t unit_type_of_steps(const struct unit *entry, uint32_t n)
+                             uint32_t width, enum tier tier);
+/* Returns the piece type of n width steps and all rows in a tier. `n` may be
+ * from 1 to n_width_steps. */
+static inline uint32_t unit_type_of_steps(const struct unit *entry, uint32_t n,
+                                          enum tier tier)
 {
-    return n == entry->n_width_steps ? entry->whole : entry->columns + n - 1;
+    return n == entry->n_width_steps ? entry->whole[tier]
+                                     : entry->columns[tier] + n - 1;
 }
 /* Returns the piece type whose width is the sum of the widths of two piece
- * types of one unit; NO_TYPE if there is no such type. */
+ * types of one unit, in one tier; NO_TYPE if there is no such type. */
 static inline uint32_t space_joined_type(const struct search_space *space,
                                          uint32_t a, uint32_t b)
 {
     return space_type_of_width(space, space->types[a].unit,
-                               space->types[a].width + space->types[b].width);
+                               space->types[a].width + space->types[b].width,
+                               space->types[a].tier);
 }
 /* Returns the width of a piece type in width steps. Returns 0 if the type does
  * not have all rows, or if the columns of its unit may not be cut. */
@@ -211,7 +222,7 @@ static inline uint32_t space_width_steps(const struct search_space *space,
     const struct unit *unit = &space->units[p->unit];
     bool has_all_rows = p->kind & (SHARD_TABLE | SHARD_COLUMN);
 
-    return has_all_rows && unit->columns != NO_TYPE
+    return has_all_rows && unit->columns[p->tier] != NO_TYPE
                ? p->width / unit->width_step
                : 0;
 }
@@ -241,6 +252,16 @@ void type_place_block(struct shard *shard, const struct piece_type *type,
  * pinned or stays, or, if the oracle wants row cuts over whole hosts, a row
  * block. */
 bool space_can_move(const struct search_space *space, uint32_t type);
+
+/* Returns the number of hosts whose memory holds tables: 0 if all tables are in
+ * the memory of devices. */
+uint32_t space_n_hosts(const struct search_space *space);
+/* Returns the host of a device. */
+static inline uint32_t space_host_of(const struct search_space *space,
+                                     uint32_t device)
+{
+    return device / space->problem->cluster.devices_per_host;
+}
 
 /* Returns a random sharding of the unit. SHARDING_WHOLE and SHARDING_REPLICA
  * are drawn more often than other shardings, because a unit has only one

@@ -56,15 +56,20 @@ static const double replica_fracs[] = {1, 0.5, LEAST_REPLICA_FRAC};
 
 /* Returns the factor by which the pieces of a sharding exceed their limits.
  * Returns 1 if they keep the limits. */
-static double badness(const struct sharding *sharding, const struct view *view)
+static double badness(const struct search_space *space,
+                      const struct sharding *sharding, const struct view *view)
 {
+    const enum tier tier = space->types[sharding->type].tier;
     const double ms = sharding->peak_ms / view->peak_ms;
     const double bytes =
         (double)sharding->peak_bytes / ((double)view->peak_bytes + 1);
     double bad = ms > bytes ? ms : bytes;
 
     bad = bad > 1 ? bad : 1;
-    return view->barred & 1U << sharding->kind ? bad + BARRED : bad;
+    return view->barred & 1U << sharding->kind ||
+                   view->barred_tiers & 1U << tier
+               ? bad + BARRED
+               : bad;
 }
 
 static double price_of(const struct sharding *sharding, const struct view *view)
@@ -94,7 +99,7 @@ static uint64_t choose_at_price(uint32_t *shardings,
 
         for (uint32_t i = 0; i < unit->n_shardings; i++) {
             const struct sharding *sharding = &unit->shardings[i];
-            const double bad = badness(sharding, view);
+            const double bad = badness(space, sharding, view);
             const double price = price_of(sharding, view);
 
             if (i && (bad > least_bad || (bad == least_bad && price >= least)))
@@ -193,11 +198,13 @@ static double find_least(double *all_ms, const struct search_space *space)
 /* Family of starting points. Some kinds of shardings are barred in the whole
  * family, and the memory is reduced. */
 struct family {
-    unsigned barred; /* barred kinds, as in struct view */
+    unsigned barred, barred_tiers; /* as in struct view */
     double room_frac;
     /* index of the start that the best member of the family may fill */
     unsigned slot;
 };
+/* Number of families that need tiers: the last ones of starts_find. */
+#define N_TIER_FAMILIES 4
 
 /* A batch of views. Different resources may be scarce for a list of tables:
  * time, memory, or memory for replicas. The scarce resource decides how the
@@ -331,7 +338,8 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
         .view = {.peak_bytes = (uint64_t)(family->room_frac *
                                           (double)space->most_room_bytes),
                  .room_frac = family->room_frac,
-                 .barred = barred}};
+                 .barred = barred,
+                 .barred_tiers = family->barred_tiers}};
     /* The least possible total is the mean of the least loads. So the largest
      * load of a piece is given as a fraction of this mean. The price of a byte
      * is relative to the least bytes. */
@@ -354,7 +362,9 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             memory_fracs[i % N_PRICES] * batch.view.all_ms / (least_bytes + 1);
         batch.in_hand = &batch.all[i * N_PEAKS];
         work += build_batch(&batch, pool, best, n, &n_priced);
-        if (!batch.is_short) /* if memory is not short, bytes need no price */
+        /* If memory is not short, bytes need no price. But tables in host
+         * memory leave more memory to caches. */
+        if (!batch.is_short && !space->has_tiers)
             i = (i / N_PRICES + 1) * N_PRICES - 1;
     }
     arena_release(&arena);
@@ -366,21 +376,29 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
                      double end_ms)
 {
     static const struct family families[] = {
-        {0, 1, 0},
-        {~(1U << SHARDING_ROWS), 1, 0},
-        {0, 0.85, 0},
-        {0, 0.7, 0},
-        {1U << SHARDING_REPLICA, 1, 1},
-        {1U << SHARDING_ROWS, 1, 2},
-        {1U << SHARDING_REPLICA | 1U << SHARDING_ROWS, 1, 3},
+        {0, 0, 1, 0},
+        {~(1U << SHARDING_ROWS), 0, 1, 0},
+        {0, 0, 0.85, 0},
+        {0, 0, 0.7, 0},
+        {1U << SHARDING_REPLICA, 0, 1, 1},
+        {1U << SHARDING_ROWS, 0, 1, 2},
+        {1U << SHARDING_REPLICA | 1U << SHARDING_ROWS, 0, 1, 3},
+        /* only with tiers: no table uncached in host memory, all tables cached,
+         * all tables cached by rows, none cached */
+        {0, 1U << TIER_HOST, 0.7, 0},
+        {0, ~(1U << TIER_CACHED), 1, 0},
+        {~(1U << SHARDING_ROWS), ~(1U << TIER_CACHED), 1, 0},
+        {0, 1U << TIER_CACHED, 1, 0},
     };
+    const size_t n_families = sizeof families / sizeof *families -
+                              (space->has_tiers ? 0 : N_TIER_FAMILIES);
     const unsigned n_starts = space->tuning->n_starts;
     const bool is_additive = space->oracle->is_additive;
     uint64_t n_priced = 0;
 
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         best[f].total_ms = INFINITY;
-    for (unsigned i = 0; i < sizeof families / sizeof *families; i++) {
+    for (unsigned i = 0; i < n_families; i++) {
         const unsigned f = is_additive ? 0 : families[i].slot;
 
         if (families[i].slot >= n_starts || (i && !best[0].n))

@@ -139,6 +139,7 @@ void pieces_to_shards(struct shard *shards, const struct search_space *space,
 
         *shard = shard_whole(space->problem, table, pieces[i].device);
         shard->kind = type->kind;
+        shard->tier = type->tier;
         if (shard_cuts_rows(shard->kind))
             type_place_block(shard, type, pieces[i].range, pieces[i].block);
         if (shard->kind == SHARD_COLUMN) {

@@ -23,12 +23,14 @@ static int constrain_unit(const struct search_space *space, struct unit *unit,
     unit->widths_alike = unit->first->output == OUTPUT_SEQUENCE ||
                          target->widths == TARGET_WIDTHS_ALIKE;
     unit->keeps_apart = target->keeps_apart;
+    unit->tiers = ALL_TIERS;
     unit->pin = -1;
     unit->device = space->n_devices < 2 ? 0 : NO_PIECE;
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table *table = &space->problem->tables[unit->tables[k]];
 
         unit->kinds &= problem_kinds(space->problem, unit->tables[k]);
+        unit->tiers &= problem_tiers(space->problem, unit->tables[k]);
         for (unsigned i = 0; i < N_SHARD_KINDS; i++)
             if (kind_changes_training(table, shard_traits[i].kind,
                                       space->problem->dense_optimizer))
@@ -73,6 +75,7 @@ int space_collect(struct search_space *space, const struct problem *problem,
                                    .n_devices = n_devices,
                                    .room_bytes = room_bytes,
                                    .least_room_bytes = UINT64_MAX,
+                                   .has_tiers = problem->cluster.host_bytes > 0,
                                    .tuning = &tuning_default,
                                    .arena = arena,
                                    .units = ARENA_NEW(arena, struct unit, n)};

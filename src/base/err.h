@@ -34,8 +34,8 @@ enum err_code {
  * NULL or "" if the sentence does not mention it. Each fits_ member is a remedy
  * that is enough on its own. */
 struct shortage {
-    /* Kind of thing that is too large: "table", "group", "device", "pinned",
-     * "samples", "tables" or "movement". */
+    /* Kind of thing that is too large: "table", "group", "device", "host",
+     * "pinned", "samples", "tables" or "movement". */
     const char *subject;
     char name[256]; /* name of the table or group, cut if it is too long */
     bool is_of_device;

@@ -203,6 +203,26 @@ static int check_target(struct plan_request *request, struct err *err)
     return 0;
 }
 
+/* Checks that the search, and no other part of the request, chooses tiers. */
+static int check_tiers(const struct plan_request *request, struct err *err)
+{
+    struct cli *cli = request->cli;
+
+    if (request->from.problem.cluster.host_bytes)
+        return err_usage(err,
+                         "option '--from': %s has tables in host memory; only "
+                         "tables in the memory of GPUs can be re-planned",
+                         cli_shown(cli, "from"));
+    if (!cli_given(cli, "tiers"))
+        return 0;
+    if (cli_given(cli, "from") || plan_has_groups(cli))
+        return err_usage(err, "option '--tiers' contradicts '--%s'",
+                         cli_given(cli, "from") ? "from" : "groups");
+    if (strcmp(cli_string(cli, "search"), "full") != 0)
+        return err_usage(err, "option '--tiers' needs '--search full'");
+    return 0;
+}
+
 static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
@@ -219,6 +239,8 @@ static int run_plan(struct cli *cli, struct err *err)
         return err_usage(err, "option '--from': %s is a plan of %u groups",
                          cli_shown(cli, "from"),
                          problem_n_groups(&request.from.problem));
+    if (check_tiers(&request, err))
+        return -1;
     if (plan_has_grid(cli))
         return plan_grid(&request, err);
     if (plan_has_groups(cli))

@@ -185,7 +185,8 @@ static int plan_cell(struct cells *cells, struct err *err)
     int rc;
 
     if (planning_set_cluster(&plan.problem, &cells->asked.cells[cells->grid.n],
-                             &request->from.problem.cluster, cli, err))
+                             &request->from.problem.cluster, cli, err) ||
+        planning_set_tiers(&plan.problem, cli, err))
         return -1;
     start_cell(cells, cell, &plan.problem.cluster);
     if (find_price(cells, cell, err) ||

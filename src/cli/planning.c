@@ -177,6 +177,8 @@ int planning_problem(struct problem *problem, const char *path,
     problem->tables = list.tables;
     problem->n_tables = list.n_tables;
     problem->source = list.source;
+    if (planning_set_tiers(problem, cli, err))
+        return -1;
     for (size_t i = 0; i < list.n_tables; i++)
         if (problem->row_cut == ROW_CUT_ANY && list.tables[i].rows_over)
             return err_usage(
@@ -277,7 +279,8 @@ static const char *list_given(unsigned mask, const struct cli *cli)
  * NULL, the GPU's own model is used, in which all options have an effect. If
  * the model has nets for communication, options that give a bandwidth are
  * refused, but bandwidths in a plan or a cluster file are accepted. */
-static int check_heeded(struct cli *cli, const char *spec, struct err *err)
+static int check_heeded(struct cli *cli, const char *spec,
+                        const struct problem *problem, struct err *err)
 {
     const unsigned heeds = spec ? oracle_heeds(spec) : HEED_ALL;
     const unsigned bandwidths = HEED_INTRA | HEED_INTER;
@@ -292,7 +295,8 @@ static int check_heeded(struct cli *cli, const char *spec, struct err *err)
         cli_warn(NULL, text_say(cli->arena, "%s no price under cost model '%s'",
                                 unheeded, spec));
     if (heeds & HEED_PIPELINE && cli_given(cli, "pipeline") &&
-        cli_choice(cli, "pipeline") == PIPELINE_PREFETCH)
+        cli_choice(cli, "pipeline") == PIPELINE_PREFETCH &&
+        !problem->cluster.host_bytes)
         cli_warn(NULL, "option '--pipeline prefetch' costs the same as 'sdd', "
                        "as no table is cached");
     return 0;
@@ -326,7 +330,7 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     struct oracle *oracle;
     unsigned missing;
 
-    if (check_heeded(cli, spec, err) ||
+    if (check_heeded(cli, spec, problem, err) ||
         open_oracle(&oracle, spec, problem->cluster.gpu, problem, cli, err))
         return -1;
     /* The model must be able to price every kind of shard that --shard
@@ -356,7 +360,7 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
     if (planning_ask_gpu(cluster, cli, err))
         return -1;
     planning_set_bandwidths(cluster, cli);
-    if (check_heeded(cli, spec, err) ||
+    if (check_heeded(cli, spec, &plan->problem, err) ||
         planning_set_job(&plan->problem, cli, err) ||
         planning_set_dense(&plan->problem, cli, err))
         return -1;

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/cluster.h"
 #include "core/settings.h"
+#include "core/target_rules.h"
 #include "costmodel/modelfile/gpu_changes.h"
 #include "costmodel/modelfile/gpu_file.h"
 #include "costmodel/models/oracle_open.h"
@@ -353,6 +354,68 @@ static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
     if (is_as_sold && problem->memory_model == MEMORY_FULL &&
         strcmp(cluster->gpu, "cpu") != 0)
         cluster->nccl_bytes = cluster_nccl_bytes(cluster);
+    return 0;
+}
+
+/* Share of the memory of a host that --tiers auto gives to tables. The rest is
+ * assumed to be enough for the job. */
+#define AUTO_SHARE 0.8
+
+/* Reads --tiers. */
+static int read_tiers(uint64_t *bytes, const char *gpu, struct cli *cli,
+                      struct err *err)
+{
+    static const char prefix[] = "host=";
+    const char *text = cli_string(cli, "tiers");
+    const struct gpu_spec *spec;
+
+    if (!strncmp(text, prefix, strlen(prefix)) &&
+        text_to_bytes(text + strlen(prefix), bytes) && *bytes)
+        return 0;
+    if (strcmp(text, "auto") != 0)
+        return err_usage(err,
+                         "option '--tiers' takes 'auto' or 'host=SIZE', such "
+                         "as host=512GiB, not '%s'",
+                         cli_shown(cli, "tiers"));
+    if (gpu_spec_get(&spec, gpu, cli->arena, err))
+        return -1;
+    if (!spec->host_memory_bytes)
+        return err_usage(err,
+                         "option '--tiers auto': the memory of a host of GPU "
+                         "'%s' is not known; give it by host=SIZE",
+                         gpu);
+    *bytes = (uint64_t)(AUTO_SHARE * (double)spec->host_memory_bytes);
+    return 0;
+}
+
+/* Returns the option that contradicts --tiers, or NULL. */
+static const char *against_tiers(const struct problem *problem)
+{
+    if (problem->memory_model != MEMORY_FULL)
+        return "--memory-model";
+    if (problem_n_groups(problem) > 1)
+        return "--groups";
+    return problem_target(problem)->has_tiers ? NULL : "--target";
+}
+
+int planning_set_tiers(struct problem *problem, struct cli *cli,
+                       struct err *err)
+{
+    struct cluster *cluster = &problem->cluster;
+    const char *other;
+
+    if (cli_given(cli, "tiers")) {
+        other = against_tiers(problem);
+        if (other)
+            return err_usage(err, "option '--tiers' contradicts '%s'", other);
+        return read_tiers(&cluster->host_bytes, cluster->gpu, cli, err);
+    }
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (!(problem->tables[t].tiers & 1u << TIER_HBM))
+            return err_usage(err,
+                             "table '%s' may not be in the memory of GPUs; "
+                             "option '--tiers' gives it memory of the host",
+                             problem->tables[t].name);
     return 0;
 }
 

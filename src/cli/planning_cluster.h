@@ -42,6 +42,11 @@ const char *const *planning_asked_gpus(struct cli *cli) NEVER_NULL;
 int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
                         const char *asked, const char *of_plan, struct cli *cli,
                         struct err *err) MUST_CHECK;
+/* Sets the memory of hosts for tables from --tiers. The cluster, the tables and
+ * the target of the problem must be set before. Without the option, a table
+ * that may not be in the memory of GPUs is refused. */
+int planning_set_tiers(struct problem *problem, struct cli *cli,
+                       struct err *err) MUST_CHECK;
 /* Sets the cluster and the batch of the problem from the options, for the GPUs
  * of the cell. If --cluster is given, the cluster comes from its file, and so
  * does the number of GPUs. The problem's memory model must be set before. If no

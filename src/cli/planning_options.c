@@ -81,6 +81,9 @@ const struct option_spec planning_options[] = {
     {"memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0, "full|weights",
      "full: count all memory of a training step; weights: count the weights "
      "alone"},
+    {"tiers", 0, OPTION_STRING, "host=SIZE|auto", NULL, 0, 0, NULL,
+     "memory of each host for tables, cached on the GPUs or not; auto: four "
+     "fifths of the memory of a host of this GPU"},
     {0},
 };
 

@@ -14,8 +14,18 @@ struct alone {
     struct arena arena;     /* owned; holds the arrays of this struct */
 };
 
+/* Returns the tier of a table in the plan. */
+static enum tier tier_of(const struct plan *plan, uint32_t table)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].table == table)
+            return plan->shards[i].tier;
+    return TIER_HBM;
+}
+
 /* Makes the problem that has only the tables of the unit, without their
- * constraints. A group of one table is cut like a table without a group. */
+ * constraints, but each in the tier that it has in the plan. A group of one
+ * table is cut like a table without a group. */
 static void take_tables(struct alone *alone, const struct plan *plan,
                         uint32_t table)
 {
@@ -39,6 +49,7 @@ static void take_tables(struct alone *alone, const struct plan *plan,
         copy->kinds = SHARD_ALL_KINDS;
         copy->rows_over = ROWS_OVER_ANY;
         copy->device = -1;
+        copy->tiers = 1u << tier_of(plan, t);
         if (problem->hot)
             hot[own->n_tables] = problem->hot[t];
         alone->tables[own->n_tables++] = t;

@@ -210,7 +210,7 @@ static void try_parts(struct tally *tally, struct scene *scene,
                     cut->fills_host ? host * cluster->devices_per_host : 0,
                     space.types[cut->type].n_rows, cut->n_ranges));
     }
-    if (unit->columns != NO_TYPE)
+    if (unit->columns[TIER_HBM] != NO_TYPE)
         add_share(
             tally,
             share_of_columns(

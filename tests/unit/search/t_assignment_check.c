@@ -110,7 +110,8 @@ static bool spoil_unit(struct assignment *assignment, uint32_t piece)
         assignment->space->types[assignment->pieces[piece].type].unit;
 
     assignment->pieces[piece].type =
-        assignment->space->units[(unit + 1) % assignment->space->n_units].whole;
+        assignment->space->units[(unit + 1) % assignment->space->n_units]
+            .whole[TIER_HBM];
     return true;
 }
 
@@ -121,9 +122,9 @@ static bool spoil_width(struct assignment *assignment, uint32_t piece)
     const struct unit *unit = &assignment->space->units[type->unit];
 
     if (!(type->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
-        unit->columns == NO_TYPE || type->width == unit->width_step)
+        unit->columns[TIER_HBM] == NO_TYPE || type->width == unit->width_step)
         return false;
-    assignment->pieces[piece].type = unit->columns;
+    assignment->pieces[piece].type = unit->columns[TIER_HBM];
     return true;
 }
 

@@ -84,8 +84,9 @@ static void put(struct evaluator *evaluator, const struct scene *scene,
         rebuild(&evaluator->candidate, &evaluator->assignment, &sharding, 1,
                 &rng);
     else
-        candidate_add(&evaluator->candidate,
-                      (struct change){.type = unit->whole, .device = way});
+        candidate_add(
+            &evaluator->candidate,
+            (struct change){.type = unit->whole[TIER_HBM], .device = way});
 }
 
 static bool is_better(double excess, double total_ms,

@@ -122,13 +122,14 @@ static size_t draw_pieces(struct cuttable *of, uint32_t *pieces,
     for (uint32_t u = 0; u < space->n_units; u++) {
         const struct unit *unit = &space->units[u];
         const uint32_t half =
-            space_type_of_width(space, u, unit->first->dim / 2);
-        const bool is_cut = unit->whole == NO_TYPE ||
+            space_type_of_width(space, u, unit->first->dim / 2, TIER_HBM);
+        const bool is_cut = unit->whole[TIER_HBM] == NO_TYPE ||
                             (half != NO_TYPE && rng_below(rng, 3) == 0);
 
-        of[n_of] = (struct cuttable){.type = is_cut ? half : unit->whole,
-                                     .half = NO_PIECE,
-                                     .output = (double)(1 + rng_below(rng, 4))};
+        of[n_of] =
+            (struct cuttable){.type = is_cut ? half : unit->whole[TIER_HBM],
+                              .half = NO_PIECE,
+                              .output = (double)(1 + rng_below(rng, 4))};
         pieces[n++] = n_of;
         if (is_cut)
             pieces[n++] = n_of;

@@ -24,8 +24,10 @@ static unsigned n_falling(const struct search_space *space)
 
     for (uint32_t u = 0; u < space->n_units; u++)
         for (uint32_t q = 2; q < space->units[u].n_width_steps; q++)
-            n += space->load_ms[unit_type_of_steps(&space->units[u], q)] <
-                 space->load_ms[unit_type_of_steps(&space->units[u], q - 1)] -
+            n += space->load_ms[unit_type_of_steps(&space->units[u], q,
+                                                   TIER_HBM)] <
+                 space->load_ms[unit_type_of_steps(&space->units[u], q - 1,
+                                                   TIER_HBM)] -
                      1e-9;
     return n;
 }
@@ -42,7 +44,8 @@ static unsigned n_wrong(const struct search_space *space)
     for (uint32_t u = 0; u < space->n_units; u++)
         for (unsigned w = 0; w < RANDOM_WIDTH; w++)
             share[w] +=
-                space->vectors[space->units[u].whole * RANDOM_WIDTH + w] /
+                space->vectors[space->units[u].whole[TIER_HBM] * RANDOM_WIDTH +
+                               w] /
                 SCENE_DEVICES;
     for (uint32_t p = 0; p < space->n_types; p++) {
         for (unsigned is_added = 0; is_added < 2; is_added++) {

@@ -59,7 +59,7 @@ static void site_open(struct site *site)
     for (uint32_t u = 0; u < N_TABLES; u++)
         *snapshot_next(&start) = (struct change){
             .piece = NO_PIECE,
-            .type = site->space.units[u].whole,
+            .type = site->space.units[u].whole[TIER_HBM],
             .device = is_pinned(site, u) ? ITS_DEVICE : u % N_DEVICES};
     evaluator_init(&site->evaluator, &site->space);
     snapshot_load(&start, &site->evaluator.assignment);

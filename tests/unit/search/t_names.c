@@ -123,7 +123,7 @@ static void check_many_names(uint32_t n_local)
 
         *snapshot_next(&assignment) =
             (struct change){.piece = NO_PIECE,
-                            .type = space.units[u].whole,
+                            .type = space.units[u].whole[TIER_HBM],
                             .device = (device + n_local) % N_NAMED};
     }
     rename_gpus(&assignment, &space);

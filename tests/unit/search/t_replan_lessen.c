@@ -144,7 +144,7 @@ static void check_order(void)
     for (uint32_t u = 0; u < 3; u++)
         *snapshot_next(&away) =
             (struct change){.piece = NO_PIECE,
-                            .type = standing.space.units[u].whole,
+                            .type = standing.space.units[u].whole[TIER_HBM],
                             .device = standing.space.units[u].tables[0] > 0};
     snapshot_load(&away, &replan.evaluator.assignment);
     (void)replan_offer_assignment(&replan);

@@ -243,12 +243,13 @@ static void check_widths(const struct search_space *space, uint32_t unit,
     const uint32_t dim = entry->first->dim;
 
     for (uint32_t width = 1; width <= dim; width++) {
-        const uint32_t p = space_type_of_width(space, unit, width);
-        const bool is_cut = entry->columns != NO_TYPE && width < dim &&
-                            width % entry->width_step == 0;
+        const uint32_t p = space_type_of_width(space, unit, width, TIER_HBM);
+        const bool is_cut = entry->columns[TIER_HBM] != NO_TYPE &&
+                            width < dim && width % entry->width_step == 0;
 
-        tally->n_width += (p != NO_TYPE) !=
-                          (is_cut || (width == dim && entry->whole != NO_TYPE));
+        tally->n_width +=
+            (p != NO_TYPE) !=
+            (is_cut || (width == dim && entry->whole[TIER_HBM] != NO_TYPE));
         if (p == NO_TYPE)
             continue;
         tally->n_width +=
@@ -257,7 +258,7 @@ static void check_widths(const struct search_space *space, uint32_t unit,
         tally->n_width +=
             is_cut &&
             (space_joined_type(space, p, p) !=
-                 space_type_of_width(space, unit, 2 * width) ||
+                 space_type_of_width(space, unit, 2 * width, TIER_HBM) ||
              width < problem_min_width(space->problem) ||
              space_width_steps(space, p) != width / entry->width_step);
     }
@@ -290,7 +291,7 @@ static void check_shardings(const struct search_space *space, uint32_t unit,
                           entry->shardings[f].kind == SHARDING_REPLICA) &&
                          n_drawn[f] < n / 6;
     }
-    if (entry->columns != NO_TYPE && entry->device == NO_PIECE)
+    if (entry->columns[TIER_HBM] != NO_TYPE && entry->device == NO_PIECE)
         tally->n_undrawn +=
             n_even + 1 != (entry->n_width_steps < space->n_devices
                                ? entry->n_width_steps
@@ -401,7 +402,7 @@ static uint32_t with_columns(uint32_t n, bool *is_large, uint32_t *n_types)
     *n_types = space.n_types;
     *is_large = false;
     for (uint32_t u = 0; u < space.n_units; u++) {
-        const bool has = space.units[u].columns != NO_TYPE;
+        const bool has = space.units[u].columns[TIER_HBM] != NO_TYPE;
 
         n_found += has;
         *is_large |= has && space.units[u].tables[0] == n;

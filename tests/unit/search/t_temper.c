@@ -345,7 +345,7 @@ static void check_excess(enum scene_sort sort)
     scene_open(&scene, sort);
     for (uint32_t u = 0; u < scene.space.n_units; u++)
         *snapshot_next(&start) = (struct change){
-            .piece = NO_PIECE, .type = scene.space.units[u].whole};
+            .piece = NO_PIECE, .type = scene.space.units[u].whole[TIER_HBM]};
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         room_bytes[r] = UINT64_C(2) << 20;
     scene.space.room_bytes = room_bytes;
@@ -567,8 +567,8 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
         ok(0, "parts: %s", err.msg);
     io->n = 0;
     for (uint32_t u = 0; u < space.n_units; u++)
-        *snapshot_next(io) =
-            (struct change){.piece = NO_PIECE, .type = space.units[u].whole};
+        *snapshot_next(io) = (struct change){
+            .piece = NO_PIECE, .type = space.units[u].whole[TIER_HBM]};
     lacking = temper_repair(io, &space, 1);
     snapshot_price(io, &space);
     arena_release(&arena);
