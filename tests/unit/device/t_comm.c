@@ -195,7 +195,7 @@ static bool is_averaged(const struct buffers *buffers,
 static bool try_mean(struct comm *comm, struct comm_part part)
 {
     const size_t bytes[] = {2 * N_MEAN * sizeof(float), N_MEAN * 2};
-    uint16_t halves[MAX_RANKS], own[N_MEAN];
+    uint16_t halves[MAX_RANKS] = {0}, own[N_MEAN];
     void *d_data[3][MAX_RANKS] = {{0}}, *d_scratch[MAX_RANKS] = {0};
     const struct comm_vector vectors[] = {{d_data[0], N_MEAN, PRECISION_FP32},
                                           {d_data[1], N_MEAN, PRECISION_FP32},
