@@ -313,6 +313,17 @@ static int check_kind(const struct pieces *pieces, struct err *err)
     return rc;
 }
 
+static int check_tier(const struct pieces *pieces, struct err *err)
+{
+    if (pieces->list->tier == TIER_HBM || pieces->target->has_tiers)
+        return 0;
+    return err_input(err,
+                     "table '%.80s' is in tier '%s', but %s keeps all tables "
+                     "in the memory of GPUs",
+                     pieces->table->name, tier_names[pieces->list->tier],
+                     pieces->target->framework);
+}
+
 static int check_replica(const struct pieces *pieces, struct err *err)
 {
     const struct target_traits *target = pieces->target;
@@ -503,8 +514,8 @@ static int check_pieces(const struct pieces *pieces, struct err *err)
     const enum target_rows rows = pieces->target->rows[pieces->table->output];
     const bool is_cut = shard_cuts_rows(kind) || shard_cuts_columns(kind);
 
-    if (check_kind(pieces, err) || check_replica(pieces, err) ||
-        check_widths(pieces, err))
+    if (check_tier(pieces, err) || check_kind(pieces, err) ||
+        check_replica(pieces, err) || check_widths(pieces, err))
         return -1;
     if (rows == TARGET_ROWS_DEALT && is_cut)
         return check_dealt(pieces, err);

@@ -42,10 +42,14 @@ static int print_shards(const struct plan *plan,
                         const struct emit_options *options, struct buf *out,
                         struct err *err)
 {
+    const bool has_tiers = plan->problem.cluster.host_bytes > 0;
+
     (void)options;
     (void)err;
-    buf_printf(out, "table\tkind\trow_begin\trow_end\tcol_begin\tcol_end\t"
-                    "device\tmemory_bytes\talone_ms\n");
+    buf_printf(out,
+               "table\tkind\trow_begin\trow_end\tcol_begin\tcol_end\t"
+               "device\tmemory_bytes\talone_ms%s\n",
+               has_tiers ? "\ttier" : "");
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
         struct memory_items memory = shard_memory(&plan->problem, shard);
@@ -56,9 +60,11 @@ static int print_shards(const struct plan *plan,
             shard_kind_name(shard->kind), shard->row_begin, shard->row_end,
             shard->col_begin, shard->col_end, shard->device, memory.total);
         if (plan->shard_ms && !isnan(plan->shard_ms[i]))
-            buf_printf(out, "%.6g\n", plan->shard_ms[i]);
+            buf_printf(out, "%.6g", plan->shard_ms[i]);
         else
-            buf_printf(out, "-\n");
+            buf_printf(out, "-");
+        buf_printf(out, "%s%s\n", has_tiers ? "\t" : "",
+                   has_tiers ? tier_names[shard->tier] : "");
     }
     return 0;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/printable.h"
+#include "core/cache_pools.h"
 #include "core/target_rules.h"
 #include "emit/formats.h"
 #include "emit/torchrec_job.h"
+#include "emit/torchrec_tiers.h"
 
 #include <assert.h>
 #include <math.h>
@@ -12,7 +14,8 @@
 /*
  * Writes TorchRec's sharding plan, as ShardingPlan._serialize of TorchRec 1.x
  * does: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
- * shards}}}}. The number of ranks of the job and of a host are added.
+ * shards}}}}. The number of ranks of the job and of a host are added, and
+ * cache_params of tables with a cache.
  *
  * Plans that TorchRec cannot run are refused (core/target_rules.h), so that
  * they do not fail on the cluster. Ranks past the end of a table that is cut by
@@ -21,6 +24,7 @@
 
 /* Entry of a table in the JSON, while it is built. */
 struct plan_entry {
+    const struct plan *plan;
     const struct cluster *cluster;
     const struct table *table;
     const char *type; /* TorchRec's sharding type */
@@ -169,6 +173,45 @@ static struct module module_of(const struct table *table,
                            dot ? (size_t)(dot - table->name) : strlen(name)};
 }
 
+static bool is_same_module(struct module a, struct module b)
+{
+    return a.len == b.len && !memcmp(a.name, b.name, a.len);
+}
+
+/* Refuses a plan with a cache for tables of two modules, as TorchRec gives each
+ * module caches of its own. */
+static int check_modules(const struct plan *plan,
+                         const struct emit_options *options, struct err *err)
+{
+    const struct table *tables = plan->problem.tables;
+    struct cache_pools pools;
+    uint32_t *firsts; /* [pool] its first table, plus 1; 0: none yet */
+    int rc = 0;
+
+    cache_pools_init(&pools, plan);
+    firsts = mem_alloc(pools.n, sizeof(*firsts));
+    for (size_t i = 0; i < plan->n_shards && !rc; i++) {
+        const uint32_t t = plan->shards[i].table;
+        uint32_t *first;
+
+        if (plan->shards[i].tier != TIER_CACHED)
+            continue;
+        first = &firsts[pools.of_shard[i]];
+        *first = *first ? *first : t + 1;
+        if (!is_same_module(module_of(&tables[*first - 1], options),
+                            module_of(&tables[t], options)))
+            rc = err_input(err,
+                           "tables '%.80s' and '%.80s' share a cache on GPU "
+                           "%u, but they are in two modules, which TorchRec "
+                           "gives caches of their own",
+                           tables[*first - 1].name, tables[t].name,
+                           plan->shards[i].device);
+    }
+    mem_free(firsts);
+    cache_pools_release(&pools);
+    return rc;
+}
+
 /* Returns the name of a table within its module, with the prefix. */
 static json_t *name_of(const struct table *table,
                        const struct emit_options *options)
@@ -191,9 +234,7 @@ static json_t *tables_of(const json_t *modules, const struct table *table,
 
 static bool is_in(const struct module *module, const struct table *table)
 {
-    const struct module own = module_of(table, module->options);
-
-    return own.len == module->len && !memcmp(own.name, module->name, own.len);
+    return is_same_module(module_of(table, module->options), *module);
 }
 
 /* Returns the sharding type for tables that are not cut. In a step each type
@@ -223,8 +264,9 @@ static int add_table(json_t *module, struct plan_entry *entry,
     rc = check_table(module, entry->table, json_string_value(name), err);
     add_pieces(entry, pieces, n);
     object =
-        json_pack("{s:s, s:s, s:o, s:O*}", "sharding_type", entry->type,
-                  "compute_kernel", is_replicated ? "dense" : "fused", "ranks",
+        json_pack("{s:s, s:s, s:o*, s:o, s:O*}", "sharding_type", entry->type,
+                  "compute_kernel", torchrec_kernel(pieces), "cache_params",
+                  torchrec_cache_params(entry->plan, pieces), "ranks",
                   entry->ranks, "shards", is_replicated ? NULL : entry->shards);
     json_object_set_new(module, json_string_value(name), object);
     json_decref(entry->shards);
@@ -266,7 +308,8 @@ static int add_module(json_t *modules, const struct module *module,
             pooled->name, sequence->name);
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
         const struct shard *pieces = &plan->shards[begin];
-        struct plan_entry entry = {.cluster = &problem->cluster,
+        struct plan_entry entry = {.plan = plan,
+                                   .cluster = &problem->cluster,
                                    .table = &problem->tables[pieces->table],
                                    .type = whole_type};
 
@@ -340,6 +383,7 @@ static int print_plan(const struct plan *plan,
     json_t *modules = NULL, *tables;
 
     if (torchrec_check_groups(&plan->problem, err) ||
+        torchrec_check_caches(plan, err) || check_modules(plan, options, err) ||
         make_modules(&modules, plan, options, err))
         return -1;
     buf_printf(out, "{");
@@ -366,8 +410,9 @@ const struct emitter emit_torchrec = {print_plan, emit_check_json};
 /*
  * Constraints (ParameterConstraints) for TorchRec's own planner, by table:
  * {"sharding_types": [...], "compute_kernels": [...], "pooling_factors": [...],
- * "min_partition": W, "num_poolings": [...]}. The last two are present only if
- * they differ from the defaults.
+ * "min_partition": W, "num_poolings": [...], "cache_params": {...}}. The last
+ * three are present only if they differ from the defaults. cache_params has a
+ * member "stats" if the table list has reach.
  *
  * Constraints contain no ranks: TorchRec's planner places the tables that this
  * plan cuts. It may also cut the other tables, so that it has several proposals
@@ -406,6 +451,7 @@ static json_t *constraints_of(const struct plan *plan, uint32_t t,
     const double n_poolings =
         table->num_outputs > 0 ? table->num_outputs / (double)n_features : 1;
     const uint32_t n_ranges = n_column_ranges(plan, t);
+    json_t *cache = json_object_get(entry, "cache_params");
     const bool is_column_wise = !strcmp(type, "column_wise");
     const bool is_whole =
         !strcmp(type, "table_wise") || (is_column_wise && n_ranges == 1);
@@ -429,6 +475,10 @@ static json_t *constraints_of(const struct plan *plan, uint32_t t,
     if (n_poolings != 1)
         json_object_set_new(constraints, "num_poolings",
                             list_of(n_poolings, n_features));
+    if (cache) {
+        json_object_set(constraints, "cache_params", cache);
+        json_object_set_new(cache, "stats", torchrec_cache_stats(table));
+    }
     return constraints;
 }
 

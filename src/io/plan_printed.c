@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/plan_printed.h"
 
+#include "base/text.h"
 #include "io/python_value.h"
 
 #include <string.h>
@@ -291,6 +292,29 @@ static const char *find_start(const char *least, const char *call)
     return NULL;
 }
 
+/* Replaces the words of a printed object, such as "None", "True" and "0.5", by
+ * JSON values. */
+static void take_words(json_t *object)
+{
+    const char *key, *word;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        double number;
+
+        word = json_string_value(value);
+        if (!word)
+            continue;
+        if (!strcmp(word, "None"))
+            json_object_set_new(object, key, json_null());
+        else if (!strcmp(word, "True") || !strcmp(word, "False"))
+            json_object_set_new(object, key, json_boolean(*word == 'T'));
+        else if (text_to_double(word, &number))
+            json_object_set_new(object, key, json_real(number));
+    }
+}
+
 /* Gives each table of a printed plan its member "shards" and its line. */
 static int take_tables(json_t *modules, size_t line, struct err *err)
 {
@@ -308,6 +332,8 @@ static int take_tables(json_t *modules, size_t line, struct err *err)
 
             if (!json_is_object(table))
                 return err_input(err, "'%s' is not a table", name);
+            take_words(table);
+            take_words(json_object_get(table, "cache_params"));
             json_object_set_new(table, "shards",
                                 shards ? json_incref(shards) : json_array());
             json_object_set_new(table, "line", json_integer((json_int_t)line));

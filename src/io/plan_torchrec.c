@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "io/plan_printed.h"
 #include "io/plan_torchrec_json.h"
+#include "io/plan_torchrec_tiers.h"
 #include "io/planner_report.h"
 #include "io/tables_columns.h"
 
@@ -153,8 +154,10 @@ static int read_row(struct torchrec_reader *reader,
         place_name(reader, table.name, problem->n_tables);
         problem->tables[problem->n_tables++] = table;
     }
-    if (torchrec_check_entry(&entry, reader, err))
+    if (torchrec_check_entry(&entry, reader, err) ||
+        torchrec_read_load_factor(&entry, row->cells[PLANNER_LOAD_FACTOR], err))
         return -1;
+    torchrec_add_load_factor(reader, &entry);
     (strcmp(row->cells[PLANNER_SHARDING], "DP")
          ? torchrec_add_pieces
          : torchrec_add_replicas)(reader, &entry);
@@ -179,6 +182,7 @@ static int read_stats(struct torchrec_reader *reader, const char *text,
     if (reader->lists_tables) {
         problem->tables = ARENA_NEW(reader->arena, struct table, report.n_rows);
         reader->is_placed = ARENA_NEW(reader->arena, bool, report.n_rows);
+        reader->n_room = report.n_rows;
     }
     for (size_t i = 0; i < report.n_rows; i++)
         if (read_row(reader, &report.rows[i], err))
@@ -240,6 +244,8 @@ static int finish(struct torchrec_reader *reader, struct err *err)
     for (size_t t = 0; t < n; t++)
         if (reader->is_placed[t]) {
             now[t] = (uint32_t)problem->n_tables;
+            if (plan->load_factors)
+                plan->load_factors[problem->n_tables] = plan->load_factors[t];
             problem->tables[problem->n_tables++] = problem->tables[t];
         }
     for (size_t i = 0; i < plan->n_shards; i++)
@@ -248,7 +254,7 @@ static int finish(struct torchrec_reader *reader, struct err *err)
 }
 
 /* Reads a TorchRec plan in any of its forms. If needs_kernels is true, a kernel
- * that keeps a table outside of the GPU's memory is an error. */
+ * that no plan of ours can have is an error. */
 static int read_text(struct plan *plan, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      bool needs_kernels, struct arena *arena, struct err *err)
@@ -260,6 +266,7 @@ static int read_text(struct plan *plan, const char *text, size_t len,
                                      .needs_kernels = needs_kernels,
                                      .arena = arena,
                                      .lists_tables = !n_tables,
+                                     .n_room = n_tables,
                                      .places = json_object(),
                                      .is_placed =
                                          ARENA_NEW(arena, bool, n_tables)};

@@ -27,6 +27,8 @@ bool plan_says_ranks(const char *text);
 /* Reads the placement of a TorchRec plan. text[len] must be a NUL.
  *   in   problem.tables: a table list; empty if the text lists its tables
  *   out  shards, without kinds; not checked yet
+ *   out  load_factors, if any table is cached; and the job's pipeline if
+ *        prefetch_pipeline is set
  *   out  problem.tables: only the tables that the plan places, in their order
  *   out  global batch; 0 if the text does not give it
  *   out  cluster: n_devices, devices_per_host, hosts_per_domain

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "io/cluster_fields.h"
 #include "io/plan_printed.h"
+#include "io/plan_torchrec_tiers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -148,13 +149,13 @@ static int read_entry(struct torchrec_reader *reader, json_t *value,
                       const char *fqn, struct err *err)
 {
     struct torchrec_entry entry = {.fqn = fqn};
-    json_t *ranks, *shards = NULL;
+    json_t *ranks, *shards = NULL, *cache = NULL;
     const char *type;
     int kind;
 
-    if (json_unpack(value, "{s:s, s:s, s:o, s?o}", "sharding_type", &type,
+    if (json_unpack(value, "{s:s, s:s, s:o, s?o, s?o}", "sharding_type", &type,
                     "compute_kernel", &entry.kernel, "ranks", &ranks, "shards",
-                    &shards) ||
+                    &shards, "cache_params", &cache) ||
         !(entry.ranks = ranks_of(&entry.n_ranks, ranks, reader->arena)))
         return err_input(
             err, "table '%s' has no sharding_type, compute_kernel and ranks",
@@ -164,8 +165,10 @@ static int read_entry(struct torchrec_reader *reader, json_t *value,
         return err_input(err, "table '%s' has the sharding_type '%s', not %s",
                          fqn, type,
                          text_list(json_kinds, " or ", reader->arena));
-    if (torchrec_check_entry(&entry, reader, err))
+    if (torchrec_check_entry(&entry, reader, err) ||
+        torchrec_read_cache(&entry, reader, cache, err))
         return -1;
+    torchrec_add_load_factor(reader, &entry);
     if (kind != KIND_DP)
         return shards || !reader->has_blocks
                    ? read_shards(reader, &entry, shards, kind, err)

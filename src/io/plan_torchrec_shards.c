@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/plan_torchrec_shards.h"
 
-#include "base/text.h"
+#include "io/plan_torchrec_tiers.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +13,7 @@ void torchrec_add_shard(struct torchrec_reader *reader,
     struct plan *plan = reader->plan;
 
     shard.table = entry->table;
+    shard.tier = entry->tier;
     shard.device = entry->ranks[rank];
     if (shard.row_begin == shard.row_end)
         return;
@@ -67,13 +68,8 @@ int torchrec_check_entry(struct torchrec_entry *entry,
         return err_input(err,
                          "table '%s' is not in the table list, or placed twice",
                          entry->fqn);
-    if (reader->needs_kernels &&
-        text_which("fused|dense|batched_fused|batched_dense", entry->kernel) <
-            0)
-        return err_input(err,
-                         "table '%s' has the kernel '%s', but only fused and "
-                         "dense kernels keep a table in GPU memory",
-                         entry->fqn, entry->kernel);
+    if (torchrec_read_kernel(entry, reader, err))
+        return -1;
     for (size_t i = 0; i < entry->n_ranks; i++)
         if (entry->ranks[i] >= n_ranks)
             return err_input(err,

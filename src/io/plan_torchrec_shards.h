@@ -14,13 +14,16 @@ struct torchrec_reader {
     const char *source;
     struct arena *arena;
     bool lists_tables; /* the plan's tables come from the text */
-    /* false: tables may be in any memory, also outside of the GPU */
+    /* false: tables may have any kernel */
     bool needs_kernels;
     bool has_blocks; /* true: a table without listed shards has equal blocks */
     const struct tables_options *options;
-    json_t *places;  /* owned; maps a table's name to its index */
-    bool *is_placed; /* [n_tables] true: the plan has placed the table */
-    size_t cap;      /* capacity of plan->shards */
+    json_t *places;     /* owned; maps a table's name to its index */
+    bool *is_placed;    /* [n_tables] true: the plan has placed the table */
+    size_t cap;         /* capacity of plan->shards */
+    size_t n_room;      /* number of tables that the plan has room for */
+    const char *cached; /* name of a cached table, or NULL */
+    bool is_ahead;      /* true: cached tables are filled a batch ahead */
 };
 
 /* A table's entry in the plan: its sharding and its ranks. */
@@ -32,11 +35,13 @@ struct torchrec_entry {
     uint32_t *ranks; /* [n_ranks] ranks of the pieces */
     size_t n_ranks;
     uint32_t table;
+    enum tier tier;
+    double load_factor; /* 0 if the text does not give it */
 };
 
-/* Finds the table of an entry and checks the entry's kernel and ranks. If the
- * text gives rows and columns, compares them with the table's. ERR_INPUT
- * messages lack the line. */
+/* Finds the table of an entry, checks the entry's ranks and sets its tier from
+ * its kernel. If the text gives rows and columns, compares them with the
+ * table's. ERR_INPUT messages lack the line. */
 int torchrec_check_entry(struct torchrec_entry *entry,
                          struct torchrec_reader *reader,
                          struct err *err) MUST_CHECK;

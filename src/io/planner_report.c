@@ -33,6 +33,7 @@ static const struct {
     [PLANNER_FACTOR] = {"Sum Pooling Factor|Pooling Factor", false},
     [PLANNER_POOLINGS] = {"Sum Num Poolings|Num Poolings", false},
     [PLANNER_FEATURES] = {"Features", false},
+    [PLANNER_LOAD_FACTOR] = {"Cache Load Factor", false},
 };
 static const char *const kinds[N_PLANNER_KINDS] = {"DP", "TW",   "CW", "TWCW",
                                                    "RW", "TWRW", "GS"};

@@ -37,6 +37,7 @@ enum planner_column {
     /* poolings, summed over features; absent in the oldest versions */
     PLANNER_POOLINGS,
     PLANNER_FEATURES,
+    PLANNER_LOAD_FACTOR, /* load factor of a cached table, or "None" */
     N_PLANNER_COLUMNS
 };
 /* Returns the name of a column in the newest version that has it. */

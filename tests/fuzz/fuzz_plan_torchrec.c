@@ -39,6 +39,9 @@ static void must_be_placed(const struct plan *plan)
         MUST(shard->row_begin < shard->row_end &&
              shard->row_end <= table->num_embeddings);
         MUST(shard->col_begin < shard->col_end && shard->col_end <= table->dim);
+        MUST(shard->tier != TIER_CACHED ||
+             (plan->load_factors[shard->table] > 0 &&
+              plan->load_factors[shard->table] <= 1));
     }
 }
 

@@ -113,9 +113,9 @@ static void test_json_refused(void)
         {JSON(SHAPE ", \"worldsize\": 3", ""),
          "plan:1: a TorchRec plan has the member plan, perhaps world_size and "
          "local_world_size together, perhaps pod_size, and no others"},
-        {JSON(SHAPE, TABLE("a", "table_wise", "fused_uvm", "[0]", "")),
-         "plan:2: table 'm.a' has the kernel 'fused_uvm', but only fused and "
-         "dense kernels keep a table in GPU memory"},
+        {JSON(SHAPE, TABLE("a", "table_wise", "key_value", "[0]", "")),
+         "plan:2: table 'm.a' has the kernel 'key_value', but only fused, "
+         "dense, fused_uvm and fused_uvm_caching kernels can be planned"},
         {JSON(SHAPE, "\n" TABLE("x", "table_wise", "fused", "[0]", "")),
          "plan:3: table 'm.x' is not in the table list, or placed twice"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[4]", "")),
@@ -251,8 +251,8 @@ static void test_stats_refused(void)
              ROW("a", "CW", "fused", "8 (4)", "10", "0,1,2"),
          "plan:12: table 'a' cannot have the Ranks '0,1,2'"},
         {HEAD("TW: 1", "", "", "") ROW("a", "TW", "key_value", "8", "10", "0"),
-         "plan:12: table 'a' has the kernel 'key_value', but only fused and "
-         "dense kernels keep a table in GPU memory"},
+         "plan:12: table 'a' has the kernel 'key_value', but only fused, "
+         "dense, fused_uvm and fused_uvm_caching kernels can be planned"},
         {HEAD("TW: 1", "", "",
               "") "#   a   TW   fused   -1   3   pooled   8   10   0   #\n",
          "plan:12: table 'a': Num Indices '-1' is not a number from 0 to "
@@ -371,12 +371,12 @@ static void test_list(void)
 {
     static const struct tables_options options = {0};
     static const char text[] = HEAD("TW: 1", "", "", "")
-        ROW("a", "TW", "fused_uvm_caching", "8", "10", "0") TAIL;
+        ROW("a", "TW", "key_value", "8", "10", "0") TAIL;
     struct table_list list;
 
     is_str(pieces(text, true),
-           "plan:12: table 'a' has the kernel 'fused_uvm_caching', but only "
-           "fused and dense kernels keep a table in GPU memory",
+           "plan:12: table 'a' has the kernel 'key_value', but only fused, "
+           "dense, fused_uvm and fused_uvm_caching kernels can be planned",
            "no plan");
     ok(!tables_from_stats(&list, text, strlen(text), "log", &options, &arena,
                           &err) &&
