@@ -30,6 +30,7 @@ from torchrec.distributed.types import (
 from torchrec.modules.embedding_configs import DataType
 
 Json = Dict[str, Any]
+CACHE = {"load_factor", "prefetch_pipeline"}  # members of cache_params
 
 
 def _tables(module: Any) -> Optional[Dict[str, Any]]:
@@ -141,11 +142,16 @@ def _spec(
     )
 
 
-def _cache(config: Any, entry: Json) -> Optional[CacheParams]:
+def _cache(name: str, config: Any, entry: Json) -> Optional[CacheParams]:
     """FBGEMM's CUDA operator takes the precision of its cache from the
     weights. It refuses any precision but fp32 and fp16, even if no table is
     cached."""
     types = (DataType.FP32, DataType.FP16)
+    if "cache_params" in entry:
+        odd = set(entry["cache_params"]) - CACHE
+        if odd:
+            raise ValueError(f"{name}: cache_params with {sorted(odd)}")
+        return CacheParams(**entry["cache_params"])
     if entry["compute_kernel"] == "dense" or config.data_type in types:
         return None
     return CacheParams(precision=DataType.FP32)
@@ -165,7 +171,7 @@ def _sharding(
         compute_kernel=entry["compute_kernel"],
         ranks=entry["ranks"],
         sharding_spec=spec,
-        cache_params=_cache(config, entry),
+        cache_params=_cache(name, config, entry),
     )
 
 
@@ -195,6 +201,28 @@ def build_plan(made_for: Json, model: Any, device_type: str = "cuda") -> Any:
             }
         )
     return ShardingPlan(plan)
+
+
+def load_constraints(path: str) -> Dict[str, Any]:
+    """Returns the ParameterConstraints of each table in the output of
+    'neuroshard emit --format torchrec-constraints'."""
+    from torch import tensor
+    from torchrec.distributed.planner import shard_estimators, types
+
+    with open(path, encoding="utf-8") as file:
+        tables: Dict[str, Json] = json.load(file)
+    for members in tables.values():
+        cache = members.get("cache_params", {})
+        if "stats" in cache:
+            stats = cache["stats"]
+            stats["mrc_hist_counts"] = tensor(stats["mrc_hist_counts"])
+            cache["stats"] = shard_estimators.EmbeddingOffloadStats(**stats)
+        if cache:
+            members["cache_params"] = CacheParams(**cache)
+    return {
+        name: types.ParameterConstraints(**members)
+        for name, members in tables.items()
+    }
 
 
 def load_groups(path: str) -> Tuple[Json, Json]:

@@ -32,6 +32,12 @@ KINDS = {
     "data_parallel": "replicate",
 }
 ROWS_OVER = {"row_wise": "all", "table_row_wise": "host"}
+# Tiers of the program and TorchRec's kernels.
+KERNELS = {
+    "hbm": "fused",
+    "cached": "fused_uvm_caching",
+    "host": "fused_uvm",
+}
 PRECISIONS = {
     "float32": "fp32",
     "float16": "fp16",
@@ -70,6 +76,7 @@ class Job(NamedTuple):
     by_torchrec -- count bytes as TorchRec's estimator does
     offloads    -- TorchRec's own search moves tables with cache_params to the
                    memory of the host
+    has_tiers   -- the program may put tables into the memory of the host
     """
 
     device: str
@@ -77,6 +84,7 @@ class Job(NamedTuple):
     batch_size: int
     by_torchrec: bool
     offloads: bool = False
+    has_tiers: bool = False
 
 
 class Found(NamedTuple):
@@ -91,6 +99,7 @@ class Found(NamedTuple):
     is_weighted: bool
     dedups_ids: bool
     assumes_lookups: bool  # the pooling factors are TorchRec's default
+    tiers: List[str]  # tiers of the program that the kernels allow
 
 
 class Source(NamedTuple):
@@ -191,7 +200,7 @@ def _modules(model: Any, sharders: Any) -> Iterator[Tuple[str, Any, Any]]:
 def _found(source: Source, job: Job) -> Found:
     _check(source, job)
     config, constraint = source.config, source.constraint
-    types = _types(source, job.device)
+    types, tiers = _types(source, job)
     over = [ROWS_OVER[kind] for kind in types if kind in ROWS_OVER]
     columns = {
         "num_embeddings": config.num_embeddings,
@@ -204,12 +213,14 @@ def _found(source: Source, job: Job) -> Found:
         "sharding": _kinds(types, job.n_ranks),
         "rows_over": over[0] if len(over) == 1 else "any",
         "min_width": getattr(constraint, "min_partition", None),
+        **({"tier": "|".join(tiers)} if tiers != ["hbm"] else {}),
     }
     return Found(
         *(source.path, config.name, types, columns),
         *(list(config.feature_names), source.is_weighted),
         _dedups_ids(source),
         set(getattr(constraint, "pooling_factors", None) or [1]) == {1},
+        tiers,
     )
 
 
@@ -223,7 +234,10 @@ def _check(source: Source, job: Job) -> None:
         constraint, "use_virtual_table", False
     ):
         source.keep("is a virtual one")
-    if job.offloads and getattr(constraint, "cache_params", None):
+    cache = getattr(constraint, "cache_params", None)
+    if job.has_tiers and getattr(cache, "load_factor", None) is not None:
+        source.keep("has a load factor of its own")
+    if job.offloads and cache:
         source.keep("may be cached by EmbeddingOffloadScaleupProposer")
     if config.embedding_dim % COLUMN_STEP:
         source.keep(f"has {config.embedding_dim} columns, not a multiple of 4")
@@ -236,24 +250,31 @@ def _check(source: Source, job: Job) -> None:
         )
 
 
-def _types(source: Source, device: str) -> List[str]:
+def _types(source: Source, job: Job) -> Tuple[List[str], List[str]]:
     """Sharding types that are allowed and whose kernel the program can
-    price."""
+    price, and the tiers of these kernels."""
     wanted = getattr(source.constraint, "sharding_types", None)
     kernels = getattr(source.constraint, "compute_kernels", None)
-    offered = source.sharder.sharding_types(device)
-    types = []
+    offered = source.sharder.sharding_types(job.device)
+    types: List[str] = []
+    tiers: List[str] = []
     for kind in offered:
-        kernel = "dense" if kind == "data_parallel" else "fused"
-        if (
-            kind in KINDS
+        is_replica = kind == "data_parallel"
+        may = KERNELS if job.has_tiers else {"hbm": "fused"}
+        fit = [
+            tier
+            for tier, kernel in ({"": "dense"} if is_replica else may).items()
+            if kind in KINDS
             and kind in (wanted or KINDS)
             and kernel in (kernels or (kernel,))
-            and kernel in source.sharder.compute_kernels(kind, device)
-        ):
-            types.append(kind)
+            and kernel in source.sharder.compute_kernels(kind, job.device)
+        ]
+        types += [kind] if fit else []
+        tiers += [tier for tier in fit if tier and tier not in tiers]
+    if tiers and "hbm" not in tiers:
+        types = [kind for kind in types if kind != "data_parallel"]
     if types:
-        return types
+        return types, tiers or ["hbm"]
     asked = [
         f"{member} {', '.join(values)}"
         for member, values in (

@@ -25,7 +25,7 @@ from torchrec.distributed.planner.planners import to_sharding_plan
 import neuroshard
 
 from . import Error, Plan, _loader
-from ._model import KINDS, Columns, Found
+from ._model import KERNELS, KINDS, Columns, Found
 from ._stock import UNLIMITED, Stock
 
 KEPT = (
@@ -139,16 +139,20 @@ class Placing(NamedTuple):
 def _keep(parameter: Any, constraint: Any) -> None:
     """Copies the kernel settings of a constraint, as TorchRec's planner
     does."""
-    needed = getattr(parameter, "cache_params", None)
+    planned = getattr(parameter, "cache_params", None)
     for member in KEPT:
         given = getattr(constraint, member, None)
         if hasattr(parameter, member) and given is not None:
             setattr(parameter, member, given)
     cache = getattr(parameter, "cache_params", None)
-    if needed and cache and cache.precision is None:
-        parameter.cache_params = dataclasses.replace(
-            cache, precision=needed.precision
-        )
+    if planned and cache:  # the load factor is that of the plan
+        of_plan = {
+            member: value
+            for member, value in vars(planned).items()
+            if getattr(cache, member) is None
+            or (member in _loader.CACHE and value is not None)
+        }
+        parameter.cache_params = dataclasses.replace(cache, **of_plan)
 
 
 def place(
@@ -248,12 +252,30 @@ def check(found: List[Found], plan: Dict[str, Any], topology: Any) -> None:
                 "plan"
             )
         kind = entry["sharding_type"]
-        kernel = "dense" if kind == "data_parallel" else "fused"
-        if kind not in table.types or entry["compute_kernel"] != kernel:
+        kernels = [KERNELS[tier] for tier in table.tiers]
+        if kind == "data_parallel":
+            kernels = ["dense"]
+        if kind not in table.types or entry["compute_kernel"] not in kernels:
             raise ValueError(
                 f"table '{table.name}' {_described(entry)}, but may be "
                 f"{' or '.join(table.types)}"
             )
+
+
+def dumped(sharding: Any) -> Dict[str, Any]:
+    """The plan as JSON, with the cache_params of cached tables, which TorchRec
+    leaves out."""
+    whole: Dict[str, Any] = sharding._serialize()
+    for path, module in sharding.plan.items():
+        for name, parameter in module.items():
+            cache = getattr(parameter, "cache_params", None)
+            if cache and parameter.compute_kernel == KERNELS["cached"]:
+                whole["plan"][path][name]["cache_params"] = {
+                    member: getattr(value, "name", value)
+                    for member, value in vars(cache).items()
+                    if value is not None and member != "stats"
+                }
+    return whole
 
 
 def offered(options: List[Any], plan: Dict[str, Any]) -> Dict[int, Any]:

@@ -224,6 +224,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             *(topology.compute_device, topology.world_size),
             *(self._batch_size, self._options.get("cost") == "torchrec"),
             any(isinstance(p, OffloadProposer) for p in self._of_job),
+            self._options.get("tiers") is not None,
         )
         return _model.tables(module, sharders, self._constraints or {}, job)
 
@@ -448,7 +449,7 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
             with open(plan, encoding="utf-8") as file:
                 plan = json.load(file)
         elif not isinstance(plan, dict):
-            plan = plan._serialize()
+            plan = _placing.dumped(plan)
         options = planner._enumerator.enumerate(module, sharders)
         _reserved(planner, module, sharders)
         self._hash = planner.hash_planner_context_inputs_str()
@@ -519,7 +520,7 @@ def dump(plan: Any, topology: Any = None) -> Dict[str, Any]:
     the topology, by default of the job."""
     from . import _placing
 
-    return {**_placing.shape(topology), **plan._serialize()}
+    return {**_placing.shape(topology), **_placing.dumped(plan)}
 
 
 def watch(
