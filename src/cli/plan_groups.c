@@ -106,8 +106,10 @@ struct option_of_groups {
     struct plan_request request; /* with the problem of one group */
     struct plan plan;
     struct oracle *oracle;
-    double step_ms;      /* NAN: there is no plan */
-    const char *why_not; /* reason why there is no plan */
+    double step_ms; /* NAN: there is no plan */
+    bool is_probed; /* the plan is that of a short search */
+    /* reason why there is no plan, or why it is that of a short search */
+    const char *why_not;
 };
 
 /* All of them, the fewest groups first. */
@@ -115,6 +117,7 @@ struct options_of_groups {
     struct option_of_groups *list; /* [n], in the arena of the command */
     size_t n;
     struct option_of_groups *best; /* NULL: there is no plan */
+    double least_host_ms; /* host time of the probed plan with the least */
     double end_ms;     /* clock time at which --time-limit ends, or INFINITY */
     bool has_interval; /* --sync-every is given */
 };
@@ -211,6 +214,30 @@ static bool is_beaten(const struct options_of_groups *all,
     return true;
 }
 
+/* Part of the changes of a search that a short search tries before it, to find
+ * the numbers of groups that are worth the whole search. Least number of
+ * changes of a search that has a short one before it. */
+#define PROBE_FRAC 0.05
+#define LEAST_PROBED 1000000
+/* Changes that a search tries by default, at most. */
+#define DEFAULT_EFFORT 2400000
+/* Largest share by which a search is taken to lower the GPU work that the short
+ * one found. On NVIDIA's medium list x 16 it is 2 %. */
+#define PROBE_GAIN 0.03
+/* Part of a time limit for all short searches. */
+#define PROBE_TIME_FRAC 0.3
+
+/* Returns the changes of a short search; 0: none is made. */
+static uint64_t probe_effort(const struct cli *cli)
+{
+    const uint64_t effort =
+        cli_given(cli, "effort") ? cli_u64(cli, "effort") : DEFAULT_EFFORT;
+
+    return effort >= LEAST_PROBED && !strcmp(cli_string(cli, "search"), "full")
+               ? (uint64_t)(PROBE_FRAC * (double)effort)
+               : 0;
+}
+
 /* Searches a plan of the problem of an option. */
 static int search_one(const struct options_of_groups *all,
                       struct option_of_groups *option,
@@ -252,10 +279,15 @@ static int plan_one(const struct options_of_groups *all,
     struct cli *cli = option->request.cli;
     int rc;
 
-    if (planning_oracle(&option->oracle, cli, &option->request.problem, err))
-        return -1;
-    if (is_beaten(all, option))
-        return 0;
+    if (!option->is_probed) {
+        if (planning_oracle(&option->oracle, cli, &option->request.problem,
+                            err))
+            return -1;
+        if (is_beaten(all, option))
+            return 0;
+    }
+    option->is_probed = false;
+    option->step_ms = NAN;
     rc = all->has_interval ? search_one(all, option, option->oracle, err)
                            : search_for_table(all, option, err);
     if (!rc) {
@@ -281,25 +313,118 @@ static bool is_better(const struct option_of_groups *option,
            (!best || option->step_ms < (1 - least) * best->step_ms);
 }
 
+/* --- short searches --- */
+
+/* Finds a plan of each option by a short search. */
+static int probe_all(struct options_of_groups *all, uint64_t effort,
+                     struct err *err)
+{
+    const double begin_ms = clock_ms();
+    const double share_ms =
+        PROBE_TIME_FRAC * (all->end_ms - begin_ms) / (double)all->n;
+
+    for (size_t i = 0; i < all->n && !interrupt_requested(); i++) {
+        struct option_of_groups *option = &all->list[i];
+        struct plan_request *request = &option->request;
+        const double end_ms = begin_ms + share_ms * (double)(i + 1);
+
+        if (planning_oracle(&option->oracle, request->cli, &request->problem,
+                            err))
+            return -1;
+        if (is_beaten(all, option))
+            continue;
+        request->progress =
+            arena_printf(request->cli->arena, "%u groups", option->count);
+        option->plan = (struct plan){.problem = request->problem};
+        if (plan_probe(&option->plan, request, option->oracle, effort,
+                       plan_search_time_left(end_ms), err)) {
+            if (err->code != ERR_NO_PLAN)
+                return -1;
+            *err = (struct err){0}; /* the whole search gives the reason */
+            continue;
+        }
+        option->is_probed = true;
+        option->step_ms = plan_step(&option->plan).ms;
+        all->least_host_ms =
+            fmin(all->least_host_ms, plan_step_parts(&option->plan).host_ms);
+        if (is_better(option, all->best))
+            all->best = option;
+    }
+    return 0;
+}
+
+/* Returns whether the whole search of a probed option would not change the
+ * choice, even if it lowered the GPU work by PROBE_GAIN, and the host's time to
+ * that of the plan with the least. Its plan has the least GPU work, whatever
+ * its kinds of sharding, but each kind takes time of the host. */
+static bool is_far(const struct options_of_groups *all,
+                   const struct option_of_groups *option)
+{
+    const struct option_of_groups *best = all->best;
+    struct option_of_groups least = *option;
+
+    if (!option->is_probed || !best)
+        return false;
+    least.step_ms = step_with_host_ms((1 - PROBE_GAIN) * option->plan.total_ms,
+                                      all->least_host_ms);
+    return option->count < best->count ? is_better(best, &least)
+                                       : !is_better(&least, best);
+}
+
+/* --- all numbers of groups --- */
+
+/* Chooses the best option of those with a whole search. If N groups are asked
+ * for, the plan of one group is only for the table. */
+static void choose(struct options_of_groups *all, uint32_t asked)
+{
+    all->best = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        struct option_of_groups *option = &all->list[i];
+
+        if (!option->is_probed && (!asked || option->count == asked) &&
+            is_better(option, all->best))
+            all->best = option;
+    }
+}
+
+/* Searches the plan of an option, unless it is known not to be the best. */
+static int plan_unless_far(struct options_of_groups *all,
+                           struct option_of_groups *option, uint32_t asked,
+                           struct err *err)
+{
+    if (option->why_not)
+        return 0;
+    if (interrupt_requested() && all->best)
+        option->why_not = "interrupted";
+    else if (is_far(all, option))
+        option->why_not = "a short search found it slower";
+    else if (plan_one(all, option, err))
+        return -1;
+    choose(all, asked);
+    return 0;
+}
+
+/* Searches the plans of all options, the most promising one first. */
 static int plan_all(struct options_of_groups *all, struct plan_request *request,
                     struct err *err)
 {
     const uint32_t asked = asked_count(request->cli);
+    const uint64_t effort =
+        all->has_interval && all->n > 1 ? probe_effort(request->cli) : 0;
+    struct option_of_groups *first;
 
     all->end_ms = plan_search_end(request);
-    for (size_t i = 0; i < all->n; i++) {
-        struct option_of_groups *option = &all->list[i];
-
-        if (interrupt_requested() && all->best) {
-            option->why_not = "interrupted";
-            continue;
-        }
-        if (plan_one(all, option, err))
+    all->least_host_ms = INFINITY;
+    if (effort && probe_all(all, effort, err))
+        return -1;
+    first = all->best;
+    all->best = NULL;
+    if (first && plan_unless_far(all, first, asked, err))
+        return -1;
+    for (size_t i = 0; i < all->n; i++)
+        if (&all->list[i] != first &&
+            plan_unless_far(all, &all->list[i], asked, err))
             return -1;
-        /* the plan of one group is only for the table if N are asked for */
-        if ((!asked || option->count == asked) && is_better(option, all->best))
-            all->best = option;
-    }
     return 0;
 }
 

@@ -121,6 +121,29 @@ int plan_search(struct plan *plan, struct plan_request *request,
     return 0;
 }
 
+int plan_probe(struct plan *plan, struct plan_request *request,
+               const struct oracle *oracle, uint64_t effort, double limit_ms,
+               struct err *err)
+{
+    struct cli *cli = request->cli;
+    struct search_options options;
+    struct oracle *torchrec = NULL;
+    int rc;
+
+    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
+                               err))
+        return -1;
+    planning_set_search(&options, cli);
+    planning_keep_found(&options, plan->problem.n_tables);
+    options.effort = effort;
+    options.time_limit_ms = limit_ms;
+    options.label = arena_printf(cli->arena, "comparing %s", request->progress);
+    options.torchrec = torchrec;
+    rc = search_full(plan, oracle, &options, cli->arena, err);
+    pool_close(options.pool);
+    return rc;
+}
+
 bool plan_has_target_price(const struct cli *cli)
 {
     return cli_given(cli, "target") &&

@@ -12,6 +12,12 @@
 int plan_search(struct plan *plan, struct plan_request *request,
                 const struct oracle *oracle, double limit_ms,
                 struct err *err) MUST_CHECK;
+/* Searches the cheapest plan with at most `effort` changes. The plan is not
+ * simplified, and it lacks the version and the hash of its inputs. limit_ms is
+ * as in plan_search. */
+int plan_probe(struct plan *plan, struct plan_request *request,
+               const struct oracle *oracle, uint64_t effort, double limit_ms,
+               struct err *err) MUST_CHECK;
 /* Returns whether plan_price_target searches a second plan: the user chose a
  * target, and a full search finds one plan. */
 bool plan_has_target_price(const struct cli *cli);

@@ -75,6 +75,30 @@ def check_drawn(path, rng, number):
     )
 
 
+def check_short(path):
+    """Short searches, which searches of a million changes have, leave some
+    numbers of groups out, and do not change the choice."""
+    draw(path, random.Random(14))
+    common = [path, "--gpus", 8, "--gpus-per-host", 4]
+    common += ["--inter-gbps", 20, "--batch", 3 * 2**14]
+    common += ["--cost", "roofline:h100"]
+    found = []
+    for effort in (999_999, 1_000_000):
+        groups = ["--groups", "auto", "--sync-every", 300, "--effort", effort]
+        found.append(plan(*common, *groups))
+    counts = [one.get("groups", {}).get("count", 1) for one in found]
+    whole, short = (
+        [row["why_not"] for row in one["groups_tried"]] for one in found
+    )
+    reason = "a short search found it slower"
+    ok(reason in short and reason not in whole, f"short searches: {short}")
+    ok(
+        counts[0] == counts[1]
+        and found[1]["step_ms"] <= 1.001 * found[0]["step_ms"],
+        f"{counts} groups, {[one['step_ms'] for one in found]} ms",
+    )
+
+
 def check_shipped():
     for name, gpus, share in SHARES:
         common = [ROOT / f"data/tables/{name}.csv", "--gpus", gpus]
@@ -99,6 +123,7 @@ def main():
             rng = random.Random(number)
             draw(path, rng)
             check_drawn(path, rng, number)
+        check_short(f"{work}/list.csv")
     if FULL:
         check_shipped()
     finish()
