@@ -136,9 +136,10 @@ void placement_need(struct placement_need *need,
         need->rows_bytes += dense;
         /* bytes of outputs, plus scratch memory of the all-reduce and the
          * sync */
-        need->batch_bytes += output_bytes(placement, r) +
-                             fmin(dense, (double)ALLREDUCE_BYTES) +
-                             (placement->n_copies > 1 ? (double)SYNC_BYTES : 0);
+        need->batch_bytes +=
+            output_bytes(placement, r) + fmin(dense, (double)ALLREDUCE_BYTES) +
+            (placement->n_copies > 1 ? (double)sync_scratch_bytes(placement, r)
+                                     : 0);
     }
     if (placement->n_chunks > 1 && placement->comm->world->size > 1)
         /* the batch is timed twice for comparison: in one part and in chunks */

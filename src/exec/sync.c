@@ -56,18 +56,16 @@ uint64_t sync_bytes(const struct placement *placement, uint32_t rank)
     return bytes;
 }
 
-/* Returns the bytes of scratch memory of each rank that holds the shards of a
- * GPU. */
-static size_t scratch_bytes(const struct placement *placement, uint32_t device)
+size_t sync_scratch_bytes(const struct placement *placement, uint32_t rank)
 {
     size_t n_vectors = 0;
 
     for (size_t i = 0; i < placement->n_pieces; i++)
-        if (placement->pieces[i].rank == device)
+        if (placement->pieces[i].rank == rank)
             n_vectors += 1 + has_states(&placement->pieces[i]);
     /* At the end of a vector, each rank has up to one element more. */
     return (size_t)min_u64(
-        sync_bytes(placement, device) +
+        sync_bytes(placement, rank) +
             n_vectors * (PADDING_BYTES + placement->n_copies * sizeof(float)),
         SYNC_BYTES);
 }
@@ -78,8 +76,7 @@ int sync_open(struct sync *sync, const struct placement *placement,
     *sync =
         (struct sync){placement, ARENA_NEW(arena, void *, placement->n_ranks)};
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
-        const size_t bytes =
-            scratch_bytes(placement, r % ranks_of_copy(placement));
+        const size_t bytes = sync_scratch_bytes(placement, r);
 
         if (bytes &&
             device_alloc(placement->device, &sync->d_scratch[r], bytes, err))
@@ -104,7 +101,7 @@ static void begin_round(struct round *round)
     for (size_t v = 0; v < round->n; v++)
         mem_free(round->vectors[v].d_data);
     round->n = 0;
-    round->room = scratch_bytes(placement, round->part.first);
+    round->room = sync_scratch_bytes(placement, round->part.first);
 }
 
 static int end_round(struct round *round, struct err *err)

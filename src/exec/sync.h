@@ -25,6 +25,9 @@ struct sync {
 /* Returns the bytes of weights and states that a rank averages in a sync. */
 uint64_t sync_bytes(const struct placement *placement, uint32_t rank);
 
+/* Returns the bytes of scratch memory of a rank, about SYNC_BYTES at most. All
+ * ranks that hold the same shards have the same number. */
+size_t sync_scratch_bytes(const struct placement *placement, uint32_t rank);
 /* Allocates the scratch memory, in the arena and on the device. The caller has
  * to call sync_close even after a failure. */
 int sync_open(struct sync *sync, const struct placement *placement,
