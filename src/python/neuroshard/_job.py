@@ -59,6 +59,12 @@ def gpu(topology: Any, asked: Mapping[str, Any]) -> Gpu:
     return Gpu(ASSUMED, "assumed, as no GPU is here")
 
 
+def group(topology: Any) -> int:
+    """Ranks of an NVLink domain. Older versions know only hosts."""
+    n = getattr(topology, "intra_group_size", topology.local_world_size)
+    return int(n)
+
+
 def job(
     topology: Any, left: Any, batch_size: int, asked: Mapping[str, Any]
 ) -> Dict[str, Any]:
@@ -86,7 +92,7 @@ def job(
         for i in range(0, len(memory), n)
     ]
     hosts = _of_groups(hosts, options)
-    cluster = {"hosts": hosts, "pod_size": topology.intra_group_size // n}
+    cluster = {"hosts": hosts, "pod_size": group(topology) // n}
     return {"cluster": cluster, "reserve": 0, **options}
 
 
@@ -159,7 +165,7 @@ def _check(topology: Any) -> None:
             1,
         )
     n_ranks, n_local = topology.world_size, topology.local_world_size
-    n_group = topology.intra_group_size
+    n_group = group(topology)
     if n_ranks % n_local:
         raise Error(
             f"world_size {n_ranks} is no whole number of hosts with a "

@@ -24,7 +24,7 @@ from torchrec.distributed.planner.planners import to_sharding_plan
 
 import neuroshard
 
-from . import Error, Plan, _loader
+from . import Error, Plan, _job, _loader
 from ._model import KERNELS, KINDS, Columns, Found
 from ._stock import UNLIMITED, Stock
 
@@ -192,7 +192,7 @@ def shape(topology: Any) -> Dict[str, int]:
         local, group = comm.get_local_size(), _loader.group_size(world_size)
     else:
         world_size = topology.world_size
-        local, group = topology.local_world_size, topology.intra_group_size
+        local, group = topology.local_world_size, _job.group(topology)
     made_for = {"world_size": world_size, "local_world_size": local}
     if group > local:
         made_for["pod_size"] = group // local

@@ -383,6 +383,7 @@ class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
         from . import _shadow
 
         planner, module = self._planner, self._module
+        planner._search_space = search_space  # older versions do not set it
         loader = planner.plan_loader
         if isinstance(loader, NeuroShardPlanLoader) and loader.is_due:
             sharding = loader.sharding_plan(module)
