@@ -283,11 +283,12 @@ def _types(source: Source, job: Job) -> Tuple[List[str], List[str]]:
         )
         if values
     ]
-    offers = [
-        f"{kind} ({', '.join(source.sharder.compute_kernels(kind, device))})"
-        for kind in offered
-    ]
     if not asked:
+        offers = [
+            f"{kind} ({', '.join(of)})"
+            for kind in offered
+            for of in [source.sharder.compute_kernels(kind, job.device)]
+        ]
         sharder = type(source.sharder).__name__
         asked = [f"{' or '.join(offers) or 'nothing'} by its {sharder}"]
     source.keep(f"may only have {' and '.join(asked)}")
