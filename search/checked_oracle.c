@@ -37,6 +37,13 @@ static void checked_embed(const struct oracle *base, const struct shard *shards,
     note(base, out, n * base->width);
 }
 
+static void checked_embed_tier(const struct oracle *base,
+                               const struct shard *shard, double *vector)
+{
+    asked(base)->ops->embed_tier(asked(base), shard, vector);
+    note(base, vector, base->width);
+}
+
 static void checked_compute(const struct oracle *base, const double *sums,
                             size_t n, double *compute_ms)
 {
@@ -95,6 +102,7 @@ void checked_oracle_init(struct checked_oracle *checked,
         .base = *oracle, .oracle = oracle, .start_ms = clock_ms()};
     checked->ops = (struct oracle_ops){
         .embed = checked_embed,
+        .embed_tier = oracle->ops->embed_tier ? checked_embed_tier : NULL,
         .compute = checked_compute,
         .comm = checked_comm,
         .bwd = oracle->ops->bwd ? checked_bwd : NULL,

@@ -13,6 +13,37 @@
 
 /* --- piece types and their prices --- */
 
+/* Fills the vector of a piece type from the vector of a listed type that
+ * differs only in its tier. Returns false if no type does. */
+static bool embed_like(const struct listing *listing,
+                       const struct piece_type *type, double *vector)
+{
+    const struct search_space *space = listing->space;
+    const struct oracle *oracle = space->oracle;
+    const struct unit *unit = &space->units[type->unit];
+    struct shard shard;
+
+    if (!oracle->ops->embed_tier || unit->n_tables > 1 ||
+        type->tier == TIER_HBM)
+        return false;
+    for (uint32_t i = listing->first_type; i + 1 < listing->n_types; i++) {
+        const struct piece_type *like = &listing->list[i];
+
+        if (like->tier == type->tier || like->kind != type->kind ||
+            like->width != type->width || like->row_begin != type->row_begin ||
+            like->n_rows != type->n_rows || like->block != type->block ||
+            like->first_device != type->first_device ||
+            like->is_empty != type->is_empty || like->stands != type->stands)
+            continue;
+        memcpy(vector, listing->vectors + i * (size_t)oracle->width,
+               oracle->width * sizeof(*vector));
+        shard = space_shard(space, type, unit->tables[0]);
+        oracle->ops->embed_tier(oracle, &shard, vector);
+        return true;
+    }
+    return false;
+}
+
 /* Returns the price of all tables of a unit. The vector of a unit is the sum of
  * the vectors of its tables, because the oracle's contract defines no other way
  * to price several tables together. */
@@ -23,6 +54,8 @@ double listing_price(const struct listing *listing,
     const struct oracle *oracle = space->oracle;
     const struct unit *unit = &space->units[type->unit];
 
+    if (embed_like(listing, type, vector))
+        return space_standalone_ms(oracle, vector);
     memset(vector, 0, oracle->width * sizeof(*vector));
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct shard shard = space_shard(space, type, unit->tables[k]);
@@ -441,6 +474,7 @@ static void add_unit(struct listing *listing, uint32_t u)
     struct unit *unit = &listing->space->units[u];
 
     listing->first_sharding = listing->n_shardings;
+    listing->first_type = listing->n_types;
     unit->replica = NO_TYPE;
     unit->n_width_steps = 1;
     unit->width_step = unit->first->dim;

@@ -29,7 +29,8 @@ struct listing {
     uint32_t n_types;
     struct sharding *shardings; /* [n_shardings] */
     uint32_t n_shardings;
-    uint32_t first_sharding; /* first sharding of the current unit */
+    /* first sharding and first piece type of the current unit */
+    uint32_t first_sharding, first_type;
     /* tier that is being listed, and kinds that it allows for the unit */
     enum tier tier;
     unsigned kinds;

@@ -195,7 +195,7 @@ static void embed_shard(const struct comm_oracle *oracle,
     const double width = shard->col_end - shard->col_begin;
     double row_bytes = width * precision_bytes(table->precision);
     struct table_use use;
-    double host_ms;
+    double host_ms, state_bytes;
 
     memset(lanes, 0,
            (N_ORACLE_TIERS + tiers->n_pools * tiers->pool_lanes) *
@@ -203,14 +203,16 @@ static void embed_shard(const struct comm_oracle *oracle,
     lanes[ORACLE_TIER_USED] = (double)memory.total;
     if (shard->tier == TIER_HBM)
         return;
-    use = shard_use(problem, shard, (double)problem->batch,
-                    &tiers->uses[shard->table]);
     if (table->precision == PRECISION_INT8 && problem->layout == LAYOUT_FBGEMM)
         row_bytes += LAYOUT_INT8_BYTES;
     /* host memory is that of the weights and of the values per element */
-    lanes[ORACLE_TIER_BACKWARD] = bytes_ms(
-        2 * use.n_unique * max_of((double)memory.host / rows - row_bytes, 0),
-        tiers->link_gbps);
+    state_bytes = (double)memory.host / rows - row_bytes;
+    if (state_bytes > 0.5) {
+        use = shard_use(problem, shard, (double)problem->batch,
+                        &tiers->uses[shard->table]);
+        lanes[ORACLE_TIER_BACKWARD] =
+            bytes_ms(2 * use.n_unique * state_bytes, tiers->link_gbps);
+    }
     if (shard->tier == TIER_CACHED) {
         embed_cached(oracle, shard, lanes);
         return;
@@ -230,6 +232,13 @@ static void tiers_embed(const struct oracle *base, const struct shard *shards,
     for (size_t i = 0; i < n; i++)
         embed_shard(oracle, &shards[i],
                     out + i * base->width + base->tier_lane);
+}
+
+static void embed_tier(const struct oracle *base, const struct shard *shard,
+                       double *vector)
+{
+    embed_shard((const struct comm_oracle *)(const void *)base, shard,
+                vector + base->tier_lane);
 }
 
 /* --- setting up --- */
@@ -363,6 +372,7 @@ int comm_oracle_add_tiers(struct comm_oracle *oracle,
     oracle->add_tiers_ms = add_tiers_ms;
     oracle->untiered = oracle->ops;
     oracle->ops.embed = tiers_embed;
+    oracle->ops.embed_tier = embed_tier;
     if (!oracle->busy_at)
         oracle->ops.compute = tiers_compute;
     oracle->base.prices_tiers = true;

@@ -36,6 +36,7 @@ bool plan_groups_estimate(struct groups_estimate *out, const struct plan *plan,
 
     *out = (struct groups_estimate){0};
     if (problem_n_groups(&plan->problem) > 1 || !plan_has_parts(plan) ||
+        plan->problem.cluster.host_bytes ||
         !problem_target(&plan->problem)->has_groups)
         return false;
     for (uint32_t n = 2; n <= n_hosts; n++) {

@@ -129,6 +129,11 @@ struct oracle_ops {
      * holds, for each device, the sum of the vectors of its shards. */
     void (*compute)(const struct oracle *oracle, const double *sums, size_t n,
                     double *compute_ms);
+    /* Optional; NULL if no tier changes a vector. Turns the vector of a shard
+     * that differs only in its tier into that of the shard. It costs less than
+     * `embed`. */
+    void (*embed_tier)(const struct oracle *oracle, const struct shard *shard,
+                       double *vector);
     /* Computes the communication times fwd_ms[n][R] and bwd_ms[n][R] of n
      * assignments of R devices. Inputs are sums[n][R][width] and
      * compute_ms[n][R]. fwd_ms includes waiting time: it is counted from the
@@ -193,7 +198,7 @@ struct oracle_ops {
 /* Lanes of an oracle that prices tiers, from oracle->tier_lane on. Lanes of the
  * oracle's own may follow. */
 enum oracle_tier_lane {
-    /* usable memory of the device in bytes; 0: that of the largest device */
+    /* usable memory of the device in bytes; 0: as the largest device */
     ORACLE_TIER_ROOM,
     /* memory of the shards in bytes, without slots of caches */
     ORACLE_TIER_USED,
