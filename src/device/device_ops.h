@@ -156,6 +156,7 @@ struct lookup {
     uint64_t max_lookups;
     enum optimizer optimizer;
     enum precision output;
+    bool has_places; /* any table has places */
 };
 
 /* Declares the functions of one body: device_open_NAME, device_count_NAME

@@ -47,6 +47,8 @@ static int check_shape(struct lookup *shape, struct err *err)
     if (out_dim > UINT32_MAX)
         return err_input(err, "%llu output columns are too many",
                          (unsigned long long)out_dim);
+    if (shape->has_places && !device_is_host(shape->device))
+        return err_input(err, "rows in a cache are looked up on CPUs only");
     shape->out_dim = (uint32_t)out_dim;
     for (uint32_t i = 0; i < shape->n_tables; i++)
         assert(is_table(&shape->tables[i], out_dim, shape->optimizer));
@@ -66,8 +68,10 @@ int lookup_open(struct lookup **out, struct device *device,
         .output = spec->output,
     };
 
-    for (uint32_t i = 0; i < spec->n_tables; i++)
+    for (uint32_t i = 0; i < spec->n_tables; i++) {
         shape.tables[i] = spec->tables[i];
+        shape.has_places |= spec->tables[i].d_places != NULL;
+    }
     if (check_shape(&shape, err) ||
         device->ops->lookup_open(out, &shape, err)) {
         mem_free(shape.tables);
@@ -113,7 +117,8 @@ int lookup_apply_dense(struct device *device, const struct lookup_table *table,
                        float *d_dense, float learning_rate,
                        enum optimizer optimizer, struct err *err)
 {
-    assert(is_optimizer(optimizer) && is_table(table, UINT64_MAX, optimizer));
+    assert(is_optimizer(optimizer) && is_table(table, UINT64_MAX, optimizer) &&
+           !table->d_places);
     return device->ops->lookup_apply_dense(device, table, d_dense,
                                            learning_rate, optimizer, err);
 }

@@ -43,7 +43,8 @@ EXTERN_C_BEGIN
 #define LOOKUP_RUN_PART (64 * LOOKUP_RUN_PIECE)
 
 /* One table, or a piece of a table, in the device's memory. Rows are
- * contiguous: row i starts at d_weight + i * dim * precision_bytes. */
+ * contiguous, unless the table has places: row i starts at d_weight + i * dim *
+ * precision_bytes. */
 struct lookup_table {
     void *d_weight;  /* [n_rows][dim], fp32 or fp16; 16-byte aligned */
     float *d_state;  /* [n_rows], state of row-wise Adagrad; NULL for SGD */
@@ -56,7 +57,14 @@ struct lookup_table {
     /* The table's outputs are pooled: the rows of bag b are summed into output
      * row b. For a sequence, which has one output vector per lookup, each
      * lookup is a bag. */
+    /* NULL, or [n_rows]: place of each row, which may change between two calls.
+     * Row i then starts at d_weight + places[i] * LOOKUP_PLACE_COLUMNS *
+     * precision_bytes. Only CPUs run such tables, and only batches whose first
+     * offset is 0 and which have at most max_lookups lookups. */
+    const uint32_t *d_places;
 };
+/* Number of columns in the unit of places. */
+#define LOOKUP_PLACE_COLUMNS 4
 
 /* Lookups of one batch in T tables. Bag b of table t has the number bag = t *
  * batch + b. Its lookups are indices[offsets[bag] .. offsets[bag + 1]).
@@ -87,7 +95,8 @@ struct lookup_spec {
  * backward needs (lookup_scratch_bytes). Forward accepts any number of lookups;
  * backward accepts at most max_lookups. Fails with ERR_INPUT if the tables
  * cannot be executed: they have more columns or lookups than 32 bits can count,
- * or on a GPU a dim above 3072. Fails with ERR_DEVICE if memory is short.
+ * or on a GPU a dim above 3072 or places. Fails with ERR_DEVICE if memory is
+ * short.
  *
  * Forward and backward are not reentrant. On a GPU both return as soon as the
  * work is queued.

@@ -266,12 +266,30 @@ static size_t weight_row_bytes(const struct lookup_table *table)
     return table->dim * (table->precision == PRECISION_FP16 ? 2u : 4u);
 }
 
+/* Returns the bytes of the unit of places. */
+static size_t place_bytes(const struct lookup_table *table)
+{
+    return LOOKUP_PLACE_COLUMNS *
+           (table->precision == PRECISION_FP16 ? 2u : 4u);
+}
+
+/* Returns the address of a row. is_placed: whether the table has places, a
+ * compile-time constant in every call. */
+ALWAYS_INLINE char *weight_row(const struct lookup_table *table, uint32_t row,
+                               int is_placed)
+{
+    return (char *)table->d_weight +
+           (is_placed ? table->d_places[row] * place_bytes(table)
+                      : row * weight_row_bytes(table));
+}
+
 static void pool(const struct lookup_table *table, const uint32_t *indices,
                  size_t index_step, struct cpu_bags bags)
 {
+    const size_t row_bytes = weight_row_bytes(table);
     struct gather gather = {
         .rows = table->d_weight,
-        .row_bytes = weight_row_bytes(table),
+        .row_bytes = table->d_places ? place_bytes(table) : row_bytes,
         .ids = indices,
         .step = index_step,
         .dim = table->dim,
@@ -279,7 +297,7 @@ static void pool(const struct lookup_table *table, const uint32_t *indices,
         .end = bags.ends[bags.n_bags],
     };
 
-    gather.ahead = rows_ahead(gather.row_bytes);
+    gather.ahead = rows_ahead(row_bytes);
     prefetch_first(&gather, bags.ends[0]);
     sum_bags(&gather, &bags);
 }
@@ -408,10 +426,10 @@ ALWAYS_INLINE void step_row(char *row, const float *grad, uint32_t dim,
 }
 
 ALWAYS_INLINE void update_row(const struct row_step *step, uint32_t row,
-                              const float *grad, uint32_t dim)
+                              const float *grad, uint32_t dim, int is_placed)
 {
     const struct lookup_table *table = step->table;
-    char *weight = (char *)table->d_weight + row * weight_row_bytes(table);
+    char *weight = weight_row(table, row, is_placed);
     float scale = step->learning_rate;
 
     if (step->optimizer == OPTIMIZER_ROWWISE_ADAGRAD) {
@@ -423,21 +441,22 @@ ALWAYS_INLINE void update_row(const struct row_step *step, uint32_t row,
 
 /* Prefetches the weights (and state) of the row of pair i, if pair i is the
  * first pair of its run. */
-ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i)
+ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i,
+                                   int is_placed)
 {
     const struct lookup_table *table = job->step.table;
     uint32_t row = PAIR_ROW(job->pairs, i);
-    size_t row_bytes = weight_row_bytes(table);
 
     if (row == PAIR_ROW(job->pairs, i - 1))
         return;
-    prefetch_row((const char *)table->d_weight + row * row_bytes, row_bytes);
+    prefetch_row(weight_row(table, row, is_placed), weight_row_bytes(table));
     if (table->d_state)
         __builtin_prefetch(&table->d_state[row]);
 }
 
 ALWAYS_INLINE void update_runs(const struct update_job *job, size_t begin,
-                               size_t end, float *sum, uint32_t dim)
+                               size_t end, float *sum, uint32_t dim,
+                               int is_placed)
 {
     const size_t part = LOOKUP_RUN_PART, n_pairs = job->n_pairs;
     const uint32_t *pairs = job->pairs;
@@ -456,13 +475,13 @@ ALWAYS_INLINE void update_runs(const struct update_job *job, size_t begin,
         stop = run_end(pairs, i, min_u64(i + part, n_pairs));
         for (size_t k = i; k < stop; k++)
             if (k + gather.ahead < n_pairs)
-                prefetch_weight(job, k + gather.ahead);
+                prefetch_weight(job, k + gather.ahead, is_placed);
         sum_part(&gather, i, stop, sum, dim);
         for (size_t k = i + part; k < n_pairs && PAIR_ROW(pairs, k) == row;
              k += part)
             for (uint32_t c = 0; c < dim; c++)
                 sum[c] += job->partials[k / part * dim + c];
-        update_row(&job->step, row, sum, dim);
+        update_row(&job->step, row, sum, dim, is_placed);
         if (stop < end && PAIR_ROW(pairs, stop) == row)
             stop = run_end(pairs, stop, end);
     }
@@ -476,16 +495,18 @@ static void update(const struct update_job *job, size_t begin, size_t end,
 {
     const uint32_t dim = job->step.table->dim;
 
-    if (dim == 4)
-        update_runs(job, begin, end, sum, 4);
+    if (job->step.table->d_places)
+        update_runs(job, begin, end, sum, dim, 1);
+    else if (dim == 4)
+        update_runs(job, begin, end, sum, 4, 0);
     else if (dim == 8)
-        update_runs(job, begin, end, sum, 8);
+        update_runs(job, begin, end, sum, 8, 0);
     else if (dim == 12)
-        update_runs(job, begin, end, sum, 12);
+        update_runs(job, begin, end, sum, 12, 0);
     else if (dim == 16)
-        update_runs(job, begin, end, sum, 16);
+        update_runs(job, begin, end, sum, 16, 0);
     else
-        update_runs(job, begin, end, sum, dim);
+        update_runs(job, begin, end, sum, dim, 0);
 }
 
 /* Returns 1 if any element of grad[dim] is neither +0 nor -0. All elements are
@@ -514,7 +535,7 @@ static void apply(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 
         if (!is_used(grad, dim))
             continue;
-        update_row(&job->step, (uint32_t)row, grad, dim);
+        update_row(&job->step, (uint32_t)row, grad, dim, 0);
         memset(grad, 0, dim * sizeof *grad);
     }
 }

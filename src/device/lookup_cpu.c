@@ -3,6 +3,8 @@
 #include "base/radix_sort.h"
 #include "device/device_cpu.h"
 
+#include <assert.h>
+
 /* Rough number of rows that one task of a forward looks up. Large tasks are
  * better, because at the start of a task no rows have been prefetched yet. If a
  * thread would get fewer than TASKS_A_THREAD tasks, the tasks are made
@@ -169,8 +171,11 @@ struct lookup_cpu {
     uint32_t *pairs, *scratch; /* [max_lookups][2] */
     uint32_t *counts;          /* owned; digit counts of all chunks */
     float *sums;               /* owned; [n_threads][max_dim] */
-    struct table_job *jobs;    /* owned; [n_tables] */
-    struct block *blocks;      /* owned; [n_blocks], tasks of a backward */
+    /* owned; [max_lookups] places of the rows of a forward; NULL if no table
+     * has places */
+    uint32_t *places;
+    struct table_job *jobs; /* owned; [n_tables] */
+    struct block *blocks;   /* owned; [n_blocks], tasks of a backward */
     size_t n_blocks;
 };
 
@@ -186,6 +191,7 @@ void lookup_cpu_close(struct lookup *lookup)
     device_free(lookup->device, self->partials);
     mem_free(self->counts);
     mem_free(self->sums);
+    mem_free(self->places);
     mem_free(self->jobs);
     mem_free(self->blocks);
     mem_free(self);
@@ -215,6 +221,8 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
     self->counts = mem_alloc(n_threads * CHUNKS_A_THREAD,
                              (1 << MAX_DIGIT) * sizeof *self->counts);
     self->sums = mem_alloc(n_threads * shape->max_dim, sizeof *self->sums);
+    if (shape->has_places)
+        self->places = mem_alloc(n_pairs, sizeof *self->places);
     self->jobs = mem_alloc(shape->n_tables, sizeof *self->jobs);
     self->blocks = mem_alloc(n_pairs / BLOCK_PAIRS + shape->n_tables,
                              sizeof *self->blocks);
@@ -236,6 +244,47 @@ struct forward {
     char *out;
 };
 
+/* Lookups of one table that has places. */
+struct place_job {
+    const struct forward *forward;
+    const struct lookup_table *table;
+    uint64_t first; /* first lookup of the table */
+};
+
+/* Stores the places of the rows of the lookups [begin, end), which are counted
+ * from the first one of the table. */
+static void place_lookups(void *ctx, uint64_t begin, uint64_t end,
+                          unsigned thread)
+{
+    const struct place_job *job = ctx;
+    const struct lookup_batch *batch = job->forward->batch;
+    const uint32_t *indices = batch->d_indices;
+    const size_t step = index_step(batch);
+
+    (void)thread;
+    for (uint64_t i = job->first + begin; i < job->first + end; i++)
+        job->forward->self->places[i] = job->table->d_places[indices[i * step]];
+}
+
+/* Stores the places of the rows that tables with places look up. */
+static void place_tables(const struct forward *forward)
+{
+    const struct lookup *base = &forward->self->base;
+    const uint64_t *offsets = forward->batch->d_offsets;
+
+    if (!base->has_places)
+        return;
+    assert(!offsets[0] && forward->batch->n_lookups <= base->max_lookups);
+    for (uint32_t t = 0; t < base->n_tables; t++, offsets += base->batch) {
+        struct place_job job = {forward, &base->tables[t], offsets[0]};
+
+        if (job.table->d_places)
+            pool_run_range(forward->self->cpu->pool,
+                           offsets[base->batch] - offsets[0], ROWS_A_TASK,
+                           place_lookups, &job);
+    }
+}
+
 /* Looks up the bags [begin, end). Bags are counted over all tables. */
 static void forward_bags(void *ctx, uint64_t begin, uint64_t end,
                          unsigned thread)
@@ -255,8 +304,12 @@ static void forward_bags(void *ctx, uint64_t begin, uint64_t end,
         bags.n_bags = (uint32_t)min_u64(base->batch - first, end - begin);
         bags.out = forward->out + first * bags.out_stride +
                    table->out_begin * element_bytes;
-        forward->self->cpu->kernels->pool(table, forward->batch->d_indices,
-                                          index_step(forward->batch), bags);
+        if (table->d_places)
+            forward->self->cpu->kernels->pool(table, forward->self->places, 1,
+                                              bags);
+        else
+            forward->self->cpu->kernels->pool(table, forward->batch->d_indices,
+                                              index_step(forward->batch), bags);
     }
 }
 
@@ -271,6 +324,7 @@ int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
                                (uint64_t)pool_size(pool) * TASKS_A_THREAD);
 
     (void)err;
+    place_tables(&forward);
     pool_run_range(pool, n_bags, n_bags / n_tasks + 1, forward_bags, &forward);
     return 0;
 }
