@@ -398,8 +398,8 @@ static void cache_trace_close(struct cache_trace *trace, struct cache_case *of)
 }
 
 /* Simulates all caches of the case and adds the errors of the predictions. */
-static void cache_case_compare(struct cache_case *of,
-                               struct cache_errors *errors)
+__attribute__((unused)) static void
+cache_case_compare(struct cache_case *of, struct cache_errors *errors)
 {
     double slots[MOST_SIZES] = {0}, window = 1;
     struct cache_trace trace;

@@ -11,7 +11,7 @@
  * each part over all repetitions after a warm-up.
  */
 
-#define REPETITION_MAX_PARTS 4
+#define REPETITION_MAX_PARTS 5
 
 struct repetitions {
     /* Runs the work once and stores the times of its parts in ms[n_parts].

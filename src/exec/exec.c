@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/interrupt.h"
+#include "exec/cache_findings.h"
 #include "exec/exec_samples.h"
 #include "exec/placement_load.h"
 #include "exec/placement_need.h"
@@ -25,6 +26,8 @@ struct execution {
     struct input_link link; /* opened only in time_together, like the input */
     struct input input;
     struct verify verify;
+    /* [n_caches]; 0 for ranks of other processes */
+    struct cache_findings *caches;
     /* NULL unless the option wait_for_quiet is set */
     struct interference_probe *interference;
     struct buf records;   /* records of the samples of this process's ranks */
@@ -87,6 +90,21 @@ static int keep_sample(struct execution *run, const struct rank_work *work,
     return 0;
 }
 
+/* Keeps the uses of the caches of a rank that has been timed. If the pipeline
+ * fills caches ahead of time, makes this a phase of its own. */
+static void keep_fill(struct execution *run, uint32_t rank)
+{
+    const struct exec_rank *timing = &run->result->ranks[rank];
+    double *phases_ms = run->result->ranks[rank].phases_ms;
+
+    cache_findings_keep(run->caches, run->placement, rank);
+    if (run->options->step.pipeline != PIPELINE_PREFETCH)
+        return;
+    phases_ms[PHASE_CACHE] = timing->fill.median_ms;
+    phases_ms[PHASE_FORWARD] =
+        fmax(phases_ms[PHASE_FORWARD] - phases_ms[PHASE_CACHE], 0);
+}
+
 static int time_rank(struct execution *run, uint32_t rank, struct err *err)
 {
     const struct placement *placement = run->placement;
@@ -104,6 +122,8 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
          timing_rank(timing, &work, &others, run->interference,
                      run->options->n_iterations, err) ||
          keep_sample(run, &work, timing, err);
+    if (!rc)
+        keep_fill(run, rank);
     rank_work_close(&work);
     rank_work_close(&others);
     return rc ? -1 : 0;
@@ -442,7 +462,8 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     struct buf all = {0};
     int rc;
 
-    if (collect_findings(run, arena, err))
+    if (collect_findings(run, arena, err) ||
+        cache_findings_collect(run->result, placement, run->caches, arena, err))
         return -1;
     sum_up_ranks(result, placement->n_ranks, run->options->check);
     fill_comm(result, placement, &run->options->step, arena);
@@ -501,6 +522,9 @@ static int divide(struct placement *placement,
                   const struct exec_options *options, struct arena *arena,
                   struct err *err)
 {
+    if (placement->n_caches && options->step.n_chunks > 1)
+        return err_input(err, "cached tables are not run in chunks yet; give "
+                              "--chunks 1");
     sequences_count(placement, arena);
     placement->n_chunks = options->step.n_chunks;
     return placement_share_memory(placement, options->memory_bytes, 0, err);
@@ -530,6 +554,8 @@ int exec_run(struct exec_result *result, const struct plan *plan,
             .n_hosts = world->n_hosts,
             .scale_rows = options->scale_rows,
         };
+        run.caches =
+            ARENA_NEW(arena, struct cache_findings, placement.n_caches);
         rc = execute(&run, arena, err);
     }
     /* A pending transfer may still access device memory until the other side

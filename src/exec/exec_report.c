@@ -8,6 +8,7 @@
 #include "core/plan_error.h"
 #include "core/sharding_groups.h"
 #include "device/world.h"
+#include "exec/cache_report.h"
 #include "exec/sync_report.h"
 
 /* Returns the costs of a rank that the plan predicts. All sharding groups have
@@ -318,6 +319,7 @@ void exec_report_print(const struct exec_report *run, struct buf *out)
 
     print_heading(run, out);
     print_ranks(run, out);
+    cache_report_print(run->plan, result, run->arena, out);
     buf_printf(out, "\nslowest GPU: %u, ", rank_in_job(run, result->slowest));
     if (result->comm == EXEC_COMM_ABSENT)
         buf_printf(out, "%.3f ms of compute measured\n", cost->compute_ms);
@@ -452,12 +454,13 @@ json_t *exec_report_to_json(const struct exec_report *run)
     for (uint32_t r = 0; r < problem_all_devices(&run->plan->problem); r++)
         json_array_append_new(ranks, rank_to_json(run, r));
     return json_pack(
-        "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
-        "s:o, s:o*, s:o*}",
+        "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:o*, s:i, s:o, s:{s:s, s:s?}, "
+        "s:s, s:o, s:o*, s:o*}",
         "machine", device_to_json(run->device), "world", world_to_json(run),
         "seed", (json_int_t)run->options->seed, "iterations",
         run->options->n_iterations, "scale_rows", result->scale_rows,
-        "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",
+        "cost_model", cost_model_to_json(run), "devices", ranks, "caches",
+        cache_report_to_json(run->plan, result), "slowest",
         rank_in_job(run, run->result->slowest), "total_ms",
         json_real_or_null(result->total_ms), "comm", "kind", result->comm_kind,
         "figures", figures[result->comm], "comm_basis", result->comm_basis,

@@ -19,6 +19,9 @@ enum verify_what {
 struct exec_rank {
     /* measured while no other rank runs */
     struct timing forward, backward, compute;
+    /* Time to move rows into caches, which is part of `forward`. */
+    struct timing fill;
+    unsigned n_fills; /* batches that warmed the caches; 0: no caches */
     /* Time of each phase. For an exchange it is the time of all ranks together.
      * It is NAN if comm is EXEC_COMM_ABSENT. */
     double phases_ms[N_PHASES];
@@ -48,6 +51,21 @@ enum exec_comm {
     EXEC_COMM_MODELLED,
     /* No communication can be measured, and the plan has no predicted costs. */
     EXEC_COMM_ABSENT
+};
+
+/* A cache of a rank, and its use in the timed iterations. */
+struct exec_cache {
+    uint32_t device;
+    const char *pool;    /* pool_print */
+    uint32_t slot_width; /* in columns */
+    uint64_t n_slots;    /* of the scaled tables */
+    /* bytes of a row; 0 if pieces have different widths */
+    size_t row_bytes;
+    /* share of the slots that hold rows at the end */
+    double full_frac;
+    /* per batch; see struct cache_counts */
+    double rows, misses, conflicts, bytes;
+    uint64_t n_batches;
 };
 
 struct exec_result {
@@ -82,6 +100,9 @@ struct exec_result {
     /* Number of turns in which weights were loaded into memory. It is 1 if all
      * weights fit together. Maximum over all processes. */
     uint32_t n_turns;
+    /* [n_caches], in the arena, sorted by device and pool */
+    struct exec_cache *caches;
+    size_t n_caches;
     struct tally outputs, weights;
     struct tally averages; /* empty if there is one sharding group */
     struct sync_result sync;

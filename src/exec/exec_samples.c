@@ -250,19 +250,20 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
                    .flags = timing->disturbed ? SAMPLE_THROTTLED : 0},
     };
     struct sample_table table;
-    bool is_mixed = false, has_sequence = false;
+    bool is_mixed = false, has_sequence = false, has_tiers = false;
 
     for (size_t g = 0; g < work->n_groups; g++)
         for (uint32_t i = 0; i < work->groups[g].group.n_pieces; i++) {
             const struct piece *piece = work->groups[g].group.pieces[i];
 
             has_sequence |= piece->table->output == OUTPUT_SEQUENCE;
+            has_tiers |= piece->tier != TIER_HBM;
             is_mixed |= record.sample.n_tables++ &&
                         piece->table->precision != record.precision;
             record.precision = piece->table->precision;
             record.optimizer = piece->table->optimizer;
         }
-    if (!record.sample.n_tables || is_mixed || has_sequence)
+    if (!record.sample.n_tables || is_mixed || has_sequence || has_tiers)
         return;
     record.sample.case_idx = case_of_rank(placement, work->rank);
     clock_utc(record.started_at);

@@ -5,6 +5,7 @@
 #include "base/stats.h"
 #include "exec/placement_load.h"
 #include "exec/placement_need.h"
+#include "exec/rank_caches.h"
 #include "exec/train_step.h"
 #include "exec/train_times.h"
 #include "exec/values.h"
@@ -327,9 +328,12 @@ static int check_step(struct train_state *run, unsigned step, struct err *err)
         .number = run->feed.inputs[step % run->feed.n_batches].number,
         .loss = run->result->losses[step]};
     struct arena arena = {0};
-    int rc = (!train_reference_is_free(run->reference) &&
-              download_step(run, &executed, &arena, err)) ||
-             train_reference_step(run->reference, &executed, err);
+    int rc;
+
+    rank_caches_write_back(&run->placement);
+    rc = (!train_reference_is_free(run->reference) &&
+          download_step(run, &executed, &arena, err)) ||
+         train_reference_step(run->reference, &executed, err);
 
     arena_release(&arena);
     return rc ? -1 : 0;
@@ -360,6 +364,7 @@ static int run_steps(struct train_state *run, struct err *err)
             return -1;
         progress_update(options->progress, step + 1);
     }
+    rank_caches_write_back(&run->placement);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "exec/placement.h"
 
 #include "base/ranked.h"
+#include "core/cache_pools.h"
 #include "device/stream_math.h"
 
 #include <assert.h>
@@ -160,12 +161,62 @@ static struct piece piece_of_shard(const struct placement *placement,
         .row_end = placement_scale_row(table, shard->row_end, scale),
         .col_begin = shard->col_begin,
         .width = shard->col_end - shard->col_begin,
+        .tier = shard->tier,
     };
 
     piece.n_rows = piece.row_end - piece.row_begin;
     if (!piece.n_rows)
         piece.n_rows = 1;
     return piece;
+}
+
+/* Makes the caches of the plan's pools, and sets those of the pieces, which are
+ * in the order of plan->shards. */
+static void make_caches(struct placement *placement, struct arena *arena)
+{
+    const struct plan *plan = placement->plan;
+    struct cache_pools pools;
+
+    cache_pools_init(&pools, plan);
+    placement->n_caches = pools.n;
+    placement->caches = ARENA_NEW(arena, struct pool_cache, pools.n);
+    for (size_t k = 0; k < pools.n; k++) {
+        const struct cache_pool *pool = &pools.pools[k];
+        struct buf name = {0};
+
+        pool_print(&pool->key, &name);
+        placement->caches[k] = (struct pool_cache){
+            .rank = pool->device,
+            .name = arena_strdup(arena, name.data),
+            .load_factor = pool->load_factor,
+            .slot_width = pool->slot_width,
+            .slot_bytes = (size_t)pool_row_bytes(&pool->key, pool->slot_width),
+            .pieces = ARENA_NEW(arena, struct piece *, pool->n_pieces)};
+        buf_release(&name);
+    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (pools.of_shard[i] != SIZE_MAX)
+            placement->pieces[i].cache = &placement->caches[pools.of_shard[i]];
+    cache_pools_release(&pools);
+}
+
+/* Lists the pieces of each cache, in their final order, and computes the number
+ * of slots from the scaled rows. */
+static void fill_caches(struct placement *placement)
+{
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        struct piece *piece = &placement->pieces[i];
+        struct pool_cache *cache = piece->cache;
+
+        if (!cache)
+            continue;
+        piece->cache_row = cache->n_rows;
+        cache->pieces[cache->n_pieces++] = piece;
+        cache->n_rows += piece->n_rows;
+    }
+    for (size_t k = 0; k < placement->n_caches; k++)
+        placement->caches[k].n_slots = pool_slots(
+            placement->caches[k].n_rows, placement->caches[k].load_factor);
 }
 
 static void make_pieces(struct placement *placement, struct arena *arena)
@@ -179,9 +230,11 @@ static void make_pieces(struct placement *placement, struct arena *arena)
         for (size_t i = 0; i < plan->n_shards; i++)
             placement->pieces[copy * plan->n_shards + i] =
                 piece_of_shard(placement, &plan->shards[i], copy);
+    make_caches(placement, arena);
     qsort(placement->pieces, placement->n_pieces, sizeof(struct piece),
           compare_pieces);
     placement->table_pieces = ARENA_NEW(arena, struct piece *, n_tables + 1);
+    fill_caches(placement);
     for (size_t t = 0, i = 0; t <= n_tables; t++) {
         while (i < placement->n_pieces && placement->pieces[i].table_idx < t)
             i++;
@@ -339,6 +392,21 @@ static int check_tables(const struct plan *plan, struct arena *arena,
                    : 0;
 }
 
+/* Fails if a table is not in the memory of its devices, and the device is not a
+ * CPU. */
+static int check_tiers(const struct plan *plan, const struct device *device,
+                       struct err *err)
+{
+    for (size_t i = 0; !device_is_host(device) && i < plan->n_shards; i++)
+        if (plan->shards[i].tier != TIER_HBM)
+            return err_input(err,
+                             "table '%s' is in tier '%s', which runs on CPUs "
+                             "only; give --device cpu",
+                             plan->problem.tables[plan->shards[i].table].name,
+                             tier_names[plan->shards[i].tier]);
+    return 0;
+}
+
 static int check_optimizers(const struct plan *plan, struct arena *arena,
                             struct err *err)
 {
@@ -406,6 +474,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
                          " is not supported yet, only 1 to 2^32 - 1 samples",
                          batch);
     if (check_tables(plan, arena, err) || check_optimizers(plan, arena, err) ||
+        check_tiers(plan, comm->device, err) ||
         count_samples(&n_samples, plan, err))
         return -1;
     *placement = (struct placement){

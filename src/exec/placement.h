@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "core/plan.h"
 #include "device/comm.h"
+#include "exec/row_cache.h"
 
 /*
  * Placement: a plan prepared for execution on the ranks of the job. It lists
@@ -50,12 +51,54 @@ struct piece {
     struct group *group;
     /* the piece's first column in the output of its group */
     uint32_t out_begin;
-    /* [n_rows][width]; NULL while the turn of the piece's rank is not loaded */
+    /* [n_rows][width]; NULL while the turn of the piece's rank is not loaded.
+     * If the piece is cached, newer values of some rows are in its cache
+     * (rank_caches_write_back). */
     void *d_weight;
+    enum tier tier;
+    /* cache that the piece shares with others; NULL if it is not cached */
+    struct pool_cache *cache;
+    /* number of the piece's first row among the rows of the cache's pieces */
+    uint64_t cache_row;
+    /* [n_rows] places of the rows in host memory or in the cache, as in struct
+     * lookup_table; NULL if the piece is not cached or not loaded */
+    uint32_t *d_places;
     /* [n_rows] state of row-wise Adagrad; NULL with other optimizers */
     float *d_state;
     /* [n_rows][width] dense gradient of a replica; NULL for other pieces */
     float *d_dense;
+};
+
+/* Sums over the batches that a cache has processed since they were set to 0. */
+struct cache_counts {
+    uint64_t n_batches;
+    uint64_t n_rows;      /* different rows that the batches use */
+    uint64_t n_misses;    /* rows that were not in the cache */
+    uint64_t n_conflicts; /* missing rows that found no slot */
+    /* Bytes that cross the link to the host: missing rows that are read, and
+     * rows that are written back. All rows are trained, so each row is written
+     * back when it leaves its slot. A row without a slot is read and
+     * written. */
+    uint64_t n_bytes;
+};
+
+/* Cache of the pieces of one pool of a rank (core/cache_pools.h). */
+struct pool_cache {
+    uint32_t rank;
+    const char *name; /* name of the pool (pool_print) */
+    double load_factor;
+    uint32_t slot_width; /* in columns */
+    size_t slot_bytes;
+    uint64_t n_slots;
+    struct piece **pieces; /* [n_pieces], in the order of placement->pieces */
+    uint32_t n_pieces;
+    uint64_t n_rows;      /* of all pieces */
+    struct row_cache lru; /* open while the rank is loaded */
+    char *d_slots;        /* [n_slots][slot_bytes], behind all d_weight */
+    /* rows of the current batch, with repeats; owned */
+    uint64_t *rows;
+    size_t n_collected, room;
+    struct cache_counts counts;
 };
 
 /* Range of ranks: begin .. end - 1. */
@@ -139,6 +182,8 @@ struct placement {
     struct piece *pieces;
     size_t n_pieces;
     struct piece **table_pieces; /* [n_tables + 1]: first piece of each table */
+    struct pool_cache *caches;   /* [n_caches], sorted by rank and pool */
+    size_t n_caches;
     /* [n_groups], sorted by rank; the groups of replicas are the last groups of
      * each rank */
     struct group *groups;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/placement_load.h"
 
+#include "exec/rank_caches.h"
 #include "exec/values.h"
 
 #include <assert.h>
@@ -35,7 +36,15 @@ static size_t lay_out_weights(const struct placement *placement, uint32_t rank,
                                     precision_bytes(piece->table->precision));
         if (piece->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
             piece->d_state = device_part(&parts, piece->n_rows * sizeof(float));
+        if (piece->cache)
+            piece->d_places =
+                device_part(&parts, piece->n_rows * sizeof(uint32_t));
     }
+    for (size_t k = 0; k < placement->n_caches; k++)
+        if (placement->caches[k].rank == rank)
+            placement->caches[k].d_slots =
+                device_part(&parts, placement->caches[k].n_slots *
+                                        placement->caches[k].slot_bytes);
     return parts.n_bytes;
 }
 
@@ -66,7 +75,12 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
 
 size_t placement_weight_bytes(const struct placement *placement, uint32_t rank)
 {
-    return lay_out_weights(placement, rank, NULL);
+    size_t n_bytes = lay_out_weights(placement, rank, NULL);
+
+    for (size_t k = 0; k < placement->n_caches; k++)
+        if (placement->caches[k].rank == rank)
+            n_bytes += placement->caches[k].n_slots * ROW_CACHE_SLOT_BYTES;
+    return n_bytes;
 }
 
 int placement_open(struct placement *placement, struct err *err)
@@ -147,6 +161,7 @@ static void unload(struct placement *placement)
         placement->d_weights[r] = NULL;
         lay_out_weights(placement, r, NULL);
     }
+    rank_caches_close(placement);
 }
 
 int placement_load(struct placement *placement, uint32_t turn, struct err *err)
@@ -168,6 +183,7 @@ int placement_load(struct placement *placement, uint32_t turn, struct err *err)
         if (placement->pieces[i].d_weight &&
             load_piece(placement, &placement->pieces[i], err))
             return -1;
+    rank_caches_open(placement, ranks);
     placement->loaded = turn;
     return 0;
 }

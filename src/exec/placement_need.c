@@ -13,6 +13,11 @@
  * of a pair of row and bag, and the stream from which the pairs are made. */
 #define REFERENCE_BYTES 28.0
 
+/* Bytes per lookup of a cached piece while its rows are moved into the cache:
+ * the list of rows with as much room again, its sorted copy, the missing rows
+ * and the moves, and the place of the row. */
+#define FILL_BYTES 60.0
+
 /* Fraction of the free memory that is left unused, because the estimate is not
  * exact: it does not round allocations up to huge pages, and it assumes that
  * lookups are uniform over the rows. */
@@ -31,6 +36,8 @@ static double group_work_bytes(const struct placement *placement,
 
         n_lookups += placement_lookups(placement, piece);
         bytes += n_sets * 8.0 * group->n_bags;
+        if (piece->cache)
+            bytes += FILL_BYTES * placement_lookups(placement, piece);
         max_dim = (uint32_t)max_u64(max_dim, piece->width);
     }
     /* the update of a replica also covers the rows of the whole batch */
@@ -158,6 +165,31 @@ static double round_down(double x)
     return floor(x / unit) * unit;
 }
 
+/* Fails if the weights and caches of a rank take more bytes than places can
+ * count (struct lookup_table). */
+static int check_places(const struct placement *placement, struct err *err)
+{
+    const size_t most = (size_t)UINT32_MAX * LOOKUP_PLACE_COLUMNS * 2;
+
+    for (size_t k = 0; k < placement->n_caches; k++) {
+        const uint32_t rank = placement->caches[k].rank;
+        const size_t n_bytes = placement_weight_bytes(placement, rank);
+        char text[TEXT_BYTES_MAX];
+
+        text_from_bytes(text, (double)n_bytes);
+        if (n_bytes > most)
+            return err_set(
+                err, ERR_DEVICE,
+                "GPU %u holds %s of cached and other tables, more than the 32 "
+                "GiB that a rank with caches can run; --scale-rows %g or less "
+                "fits",
+                rank, text,
+                round_down(placement->scale_rows * (double)most /
+                           (double)n_bytes));
+    }
+    return 0;
+}
+
 /* Fails if a table has too many rows, because devices store row numbers in 32
  * bits. */
 static int check_rows(const struct placement *placement, struct err *err)
@@ -211,7 +243,8 @@ int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
     placement_need(&need, placement);
     if (need.rows_bytes + need.batch_bytes <= usable) {
         cut_turns(placement, usable, &need);
-        return check_rows(placement, err);
+        return check_rows(placement, err) || check_places(placement, err) ? -1
+                                                                          : 0;
     }
     text_from_bytes(needed, need.rows_bytes + need.batch_bytes);
     text_from_bytes(available, usable);

@@ -3,12 +3,16 @@
 
 #include "base/interrupt.h"
 #include "exec/placement_load.h"
+#include "exec/rank_caches.h"
 #include "exec/sequence_gradients.h"
 #include "exec/values.h"
 
 /* Learning rate of a scatter, which writes the dense gradient of a replica. It
  * is a plain SGD update of a zeroed table with this learning rate. */
 #define SCATTER_RATE (-1.0F)
+/* Share of the slots that hold rows in a full cache. A few sets may get hardly
+ * any rows. */
+#define FULL_FRAC 0.99
 
 unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
 {
@@ -27,16 +31,41 @@ unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
     return lookup_n_cold_sets(placement->device, touched_bytes);
 }
 
+/* Returns the number of batches that have gone through the caches of a rank, or
+ * 0 if it has none. */
+static unsigned n_filled(const struct placement *placement, uint32_t rank)
+{
+    unsigned n = 0;
+
+    for (size_t k = 0; k < placement->n_caches; k++)
+        if (placement->caches[k].rank == rank)
+            n = (unsigned)max_u64(n, placement->caches[k].lru.batch);
+    return n;
+}
+
+static bool has_caches(const struct placement *placement, uint32_t rank)
+{
+    for (size_t k = 0; k < placement->n_caches; k++)
+        if (placement->caches[k].rank == rank)
+            return true;
+    return false;
+}
+
 struct rank_work rank_work_timed(const struct placement *placement,
                                  uint32_t rank, uint32_t chunk,
                                  uint32_t n_chunks)
 {
-    return (struct rank_work){.placement = placement,
-                              .rank = rank,
-                              .first_number = STEP_BATCH + 1,
-                              .n_sets = rank_work_n_cold_sets(placement, rank),
-                              .chunk = chunk,
-                              .n_chunks = n_chunks};
+    struct rank_work work = {.placement = placement,
+                             .rank = rank,
+                             .first_number =
+                                 STEP_BATCH + 1 + n_filled(placement, rank),
+                             .n_sets = rank_work_n_cold_sets(placement, rank),
+                             .chunk = chunk,
+                             .n_chunks = n_chunks};
+
+    if (has_caches(placement, rank))
+        work.next_number = work.first_number + work.n_sets;
+    return work;
 }
 
 static struct lookup_table table_of(const struct piece *piece)
@@ -44,6 +73,7 @@ static struct lookup_table table_of(const struct piece *piece)
     return (struct lookup_table){
         .d_weight = piece->d_weight,
         .d_state = piece->d_state,
+        .d_places = piece->d_places,
         .n_rows = piece->n_rows,
         .dim = piece->width,
         .out_begin = piece->out_begin,
@@ -75,6 +105,7 @@ static int open_lookup(struct lookup **lookup, bool is_scatter,
         if (is_scatter) {
             tables[i].d_weight = group->pieces[i]->d_dense;
             tables[i].d_state = NULL;
+            tables[i].d_places = NULL;
             tables[i].precision = PRECISION_FP32;
         }
     }
@@ -91,6 +122,7 @@ static int open_lookups(struct group_work *own, const struct rank_work *work,
     const struct placement *placement = work->placement;
     const struct group *group = &own->group;
 
+    own->max_lookups = max_lookups;
     if (part < WORK_SCATTER &&
         open_lookup(&own->lookup, false, placement, group, max_lookups, err))
         return -1;
@@ -197,6 +229,117 @@ void rank_work_close(struct rank_work *work)
     *work = (struct rank_work){0};
 }
 
+int rank_work_renew(struct rank_work *work, unsigned set, struct err *err)
+{
+    for (size_t g = 0; work->next_number && g < work->n_groups; g++) {
+        struct group_work *own = &work->groups[g];
+        struct index_batch *batch = &own->sets[set];
+
+        if (!own->group.n_bags)
+            continue;
+        index_batch_release(batch);
+        if (index_batch_init(batch, work->placement, &own->group,
+                             work->next_number, err))
+            return -1;
+        if (batch->lookups.n_lookups <= own->max_lookups)
+            continue;
+        lookup_close(own->lookup);
+        lookup_close(own->scatter);
+        own->lookup = own->scatter = NULL;
+        if (open_lookups(own, work, WORK_ALL, batch->lookups.n_lookups, err))
+            return -1;
+    }
+    work->next_number += work->next_number > 0;
+    return 0;
+}
+
+/* Adds the rows of the cached pieces of a group to the batch of their
+ * caches. */
+static void add_rows(const struct group_work *own, unsigned set)
+{
+    const struct lookup_batch *lookups = &own->sets[set].lookups;
+    const uint32_t *ids = lookups->d_indices;
+
+    for (uint32_t i = 0; own->group.n_bags && i < own->group.n_pieces; i++) {
+        const uint64_t *offsets =
+            lookups->d_offsets + (size_t)i * own->group.n_bags;
+
+        if (own->group.pieces[i]->cache)
+            pool_cache_add(own->group.pieces[i], ids + offsets[0],
+                           (size_t)(offsets[own->group.n_bags] - offsets[0]));
+    }
+}
+
+void rank_work_fill(struct rank_work *work, unsigned set)
+{
+    const struct placement *placement = work->placement;
+
+    if (!has_caches(placement, work->rank))
+        return;
+    for (size_t g = 0; g < work->n_groups; g++)
+        add_rows(&work->groups[g], set);
+    for (size_t k = 0; k < placement->n_caches; k++)
+        if (placement->caches[k].rank == work->rank)
+            pool_cache_fill(&placement->caches[k]);
+}
+
+/* Returns whether all caches of a rank are steady. */
+static bool is_steady(const struct placement *placement, uint32_t rank)
+{
+    for (size_t k = 0; k < placement->n_caches; k++) {
+        const struct pool_cache *cache = &placement->caches[k];
+
+        if (cache->rank == rank && cache->counts.n_misses &&
+            (double)cache->lru.n_used < FULL_FRAC * (double)cache->n_slots)
+            return false;
+    }
+    return true;
+}
+
+static void forget_counts(const struct placement *placement, uint32_t rank)
+{
+    for (size_t k = 0; k < placement->n_caches; k++)
+        if (placement->caches[k].rank == rank)
+            placement->caches[k].counts = (struct cache_counts){0};
+}
+
+/* Returns the number of lookups of batch `set`. */
+static uint64_t n_lookups(const struct rank_work *work, unsigned set)
+{
+    uint64_t n = 0;
+
+    for (size_t g = 0; g < work->n_groups; g++)
+        n += work->groups[g].sets[set].lookups.n_lookups;
+    return n;
+}
+
+int rank_work_warm(struct rank_work *work, unsigned *n_batches, struct err *err)
+{
+    const struct placement *placement = work->placement;
+    uint64_t n_all = 0;
+
+    *n_batches = 0;
+    if (!work->next_number)
+        return 0;
+    do {
+        const unsigned set = *n_batches % work->n_sets;
+
+        if (interrupt_requested())
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        if (*n_batches >= work->n_sets && rank_work_renew(work, set, err))
+            return -1;
+        forget_counts(placement, work->rank);
+        rank_work_fill(work, set);
+        n_all += n_lookups(work, set);
+        ++*n_batches;
+    } while (
+        !is_steady(placement, work->rank) &&
+        *n_batches < RANK_WORK_MOST_FILLS &&
+        (*n_batches < RANK_WORK_LEAST_FILLS || n_all < RANK_WORK_FILL_LOOKUPS));
+    forget_counts(placement, work->rank);
+    return 0;
+}
+
 int rank_work_forward(struct rank_work *work, unsigned set, struct err *err)
 {
     for (size_t g = 0; g < work->n_groups; g++) {
@@ -263,6 +406,8 @@ static int run_rank(const struct placement *placement, uint32_t rank,
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (rank_work_open(&work, part, err))
         return -1;
+    if (part != WORK_SCATTER)
+        rank_work_fill(&work, 0);
     rc = part == WORK_ALL ? rank_work_forward(&work, 0, err)
                           : rank_work_backward(&work, 0, STEP_RATE, err);
     /* The device must finish the queued work before the index sets of the work
@@ -273,6 +418,28 @@ static int run_rank(const struct placement *placement, uint32_t rank,
     return rc;
 }
 
+/* Moves the rows of two other batches through the caches of a rank, if it has
+ * any. */
+static int stir_caches(const struct placement *placement, uint32_t rank,
+                       struct err *err)
+{
+    struct rank_work work = {.placement = placement,
+                             .rank = rank,
+                             .first_number =
+                                 STEP_BATCH + 1 + n_filled(placement, rank),
+                             .n_sets = 2,
+                             .n_chunks = 1};
+
+    if (!has_caches(placement, rank))
+        return 0;
+    if (rank_work_open(&work, WORK_SHARDS, err))
+        return -1;
+    rank_work_fill(&work, 0);
+    rank_work_fill(&work, 1);
+    rank_work_close(&work);
+    return 0;
+}
+
 /* Runs the forward of a rank chunk by chunk. If the rank is the last rank of
  * this process, sends each chunk after its forward. */
 static int forward_rank(const struct placement *placement, uint32_t rank,
@@ -280,6 +447,8 @@ static int forward_rank(const struct placement *placement, uint32_t rank,
 {
     uint32_t n = placement->n_chunks;
 
+    if (stir_caches(placement, rank, err))
+        return -1;
     for (uint32_t chunk = 0; chunk < n; chunk++)
         if (run_rank(placement, rank, WORK_ALL, chunk, n, err) ||
             (rank + 1 == placement->here.end &&
@@ -379,7 +548,11 @@ int step_update(struct placement *placement, uint32_t turn, struct err *err)
         return -1;
     for (uint32_t r = ranks.begin; r < ranks.end; r++)
         if (run_rank(placement, r, WORK_SHARDS, 0, 1, err) ||
-            rank_work_apply_replicas(placement, r, STEP_RATE, err))
+            rank_work_apply_replicas(placement, r, STEP_RATE, err) ||
+            stir_caches(placement, r, err))
             return -1;
-    return device_wait(placement->device, err);
+    if (device_wait(placement->device, err))
+        return -1;
+    rank_caches_write_back(placement);
+    return 0;
 }

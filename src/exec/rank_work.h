@@ -23,6 +23,8 @@ struct group_work {
     /* Lookup for a replicated group; NULL for other groups. Its backward adds
      * the gradients of a batch to the dense gradient. */
     struct lookup *scatter;
+    /* largest number of lookups of a batch for which there is memory */
+    uint64_t max_lookups;
     struct index_batch sets[LOOKUP_MAX_COLD_SETS];
 };
 
@@ -38,6 +40,10 @@ struct rank_work {
     uint32_t chunk, n_chunks;
     struct group_work *groups; /* [n_groups] work on each group, owned */
     size_t n_groups;
+    /* The rank has caches, so each timed step uses a new batch: a cache would
+     * soon hold all rows of a few batches. Number of the next batch; 0: the
+     * rank has no caches, and the batches repeat. */
+    unsigned next_number;
 };
 
 /* Kinds of work of a rank. */
@@ -69,6 +75,25 @@ struct rank_work rank_work_timed(const struct placement *placement,
                                  uint32_t rank, uint32_t chunk,
                                  uint32_t n_chunks);
 
+/* If the timed steps of the work use new batches, draws the next one in place
+ * of batch `set`. The work was opened as WORK_ALL. */
+int rank_work_renew(struct rank_work *work, unsigned set,
+                    struct err *err) MUST_CHECK;
+/* Moves the rows of batch `set` into the caches of the rank, if it has any. */
+void rank_work_fill(struct rank_work *work, unsigned set);
+/* Fills the caches of the rank with rows of new batches until they are steady:
+ * until 99 % of the slots hold rows, which takes about slots / misses per batch
+ * batches, or until a batch misses no row. There are at most
+ * RANK_WORK_MOST_FILLS batches, and after RANK_WORK_LEAST_FILLS at most
+ * RANK_WORK_FILL_LOOKUPS lookups. Then sets the counts of the caches to 0. Does
+ * nothing if the rank has no caches. Returns the number of batches in
+ * *n_batches. */
+#define RANK_WORK_MOST_FILLS 1000
+#define RANK_WORK_LEAST_FILLS 16
+#define RANK_WORK_FILL_LOOKUPS ((uint64_t)1 << 27)
+int rank_work_warm(struct rank_work *work, unsigned *n_batches,
+                   struct err *err) MUST_CHECK;
+
 /* Draws the batches of a work and prepares its lookups. The caller has to set
  * the members `placement` and `rank`, the range of batches and the chunk before
  * the call. */
@@ -83,7 +108,8 @@ int rank_work_open_empty(struct rank_work *work, const uint64_t *max_lookups,
 void rank_work_close(struct rank_work *work); /* accepts a zeroed struct */
 
 /* Looks up batch number `set` in all groups of the work, and writes the outputs
- * of each group to its d_out. */
+ * of each group to its d_out. The rows of the batch should be in the caches
+ * (rank_work_fill); the results are the same if they are not. */
 int rank_work_forward(struct rank_work *work, unsigned set,
                       struct err *err) MUST_CHECK;
 /* Runs backward on the gradients in d_out of each group. Updates the weights of
@@ -113,7 +139,10 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
  * and send them back. Afterwards every rank has the gradients of the outputs of
  * its pieces. Every replica has the dense gradient summed over all ranks. */
 int step_gradients(const struct exchange_set *set, struct err *err) MUST_CHECK;
-/* Loads the weights of the ranks of a turn and updates them. */
+/* Loads the weights of the ranks of a turn and updates them. Afterwards all
+ * rows are up to date in host memory. Before the lookups and after the update,
+ * two other batches go through the caches, so that rows of the step take the
+ * slots of other rows, and others take theirs. */
 int step_update(struct placement *placement, uint32_t turn,
                 struct err *err) MUST_CHECK;
 

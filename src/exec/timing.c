@@ -46,7 +46,8 @@ enum {
     BACKWARD_BEGIN,
     BACKWARD_END,
     APPLY_BEGIN,
-    APPLY_END
+    APPLY_END,
+    CACHE_BEGIN /* the end is FORWARD_BEGIN */
 };
 
 /* Queues the work of one iteration on the device, and does not wait for it. */
@@ -55,7 +56,11 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
     struct rank_work *work = timer->work;
     struct device *device = work->placement->device;
 
-    if (device_flush(device, err) || device_mark(device, FORWARD_BEGIN, err) ||
+    if (device_flush(device, err) ||
+        (work->next_number && device_mark(device, CACHE_BEGIN, err)))
+        return -1;
+    rank_work_fill(work, set);
+    if (device_mark(device, FORWARD_BEGIN, err) ||
         rank_work_forward(work, set, err) ||
         device_mark(device, FORWARD_END, err) || device_flush(device, err) ||
         device_mark(device, BACKWARD_BEGIN, err) ||
@@ -72,34 +77,39 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
     return device_mark(device, APPLY_END, err);
 }
 
-/* Times one iteration. `ms` gets the times of forward, backward with all
- * updates, update of replicas, and total. A warm-up iteration is not held back
- * until its work is queued, because loading a kernel for the first time waits
- * for the device. */
+/* Times one iteration. `ms` gets the times of filling caches, of forward with
+ * it, of backward with all updates, of the update of replicas, and the total. A
+ * warm-up iteration is not held back until its work is queued, because loading
+ * a kernel for the first time waits for the device. */
 static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct timer *timer = ctx;
     struct device *device = timer->work->placement->device;
     unsigned n_sets = timer->work->n_sets;
     bool is_held = timer->is_held && number >= n_sets;
-    double apply_ms = 0;
+    double fill_ms = 0, apply_ms = 0;
     struct err ignored;
     int rc;
 
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED, "interrupted");
-    if (is_held && device_hold(device, err))
+    if (rank_work_renew(timer->work, number % n_sets, err) ||
+        (is_held && device_hold(device, err)))
         return -1;
     rc = queue_once(timer, number % n_sets, err);
     if ((is_held && device_release(device, rc ? &ignored : err)) || rc ||
-        device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &ms[0], err) ||
-        device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &ms[1], err) ||
+        (timer->work->next_number &&
+         device_elapsed(device, CACHE_BEGIN, FORWARD_BEGIN, &fill_ms, err)) ||
+        device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &ms[1], err) ||
+        device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &ms[2], err) ||
         (timer->others->n_groups &&
          device_elapsed(device, APPLY_BEGIN, APPLY_END, &apply_ms, err)))
         return -1;
-    ms[1] += apply_ms;
-    ms[2] = apply_ms;
-    ms[3] = ms[0] + ms[1];
+    ms[0] = fill_ms;
+    ms[1] += fill_ms;
+    ms[2] += apply_ms;
+    ms[3] = apply_ms;
+    ms[4] = ms[1] + ms[2];
     return 0;
 }
 
@@ -109,20 +119,22 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
                 struct err *err)
 {
     struct repetition_conditions conditions;
-    struct timing parts[4];
+    struct timing parts[5];
     struct timer timer = {.work = work, .others = others};
-    struct repetitions repetitions = {rank_once,    &timer, 4,   work->n_sets,
+    struct repetitions repetitions = {rank_once,    &timer, 5,   work->n_sets,
                                       n_iterations, 0,      NULL};
 
     timer.is_held = can_be_held(&timer);
-    if (repetitions_time_quietly(parts, &repetitions, work->placement->device,
+    if (rank_work_warm(work, &rank->n_fills, err) ||
+        repetitions_time_quietly(parts, &repetitions, work->placement->device,
                                  interference, &conditions, err))
         return -1;
-    rank->forward = parts[0];
-    rank->backward = parts[1];
-    rank->compute = parts[3];
+    rank->fill = parts[0];
+    rank->forward = parts[1];
+    rank->backward = parts[2];
+    rank->compute = parts[4];
     rank->phases_ms[PHASE_FORWARD] = rank->forward.median_ms;
-    rank->phases_ms[PHASE_UPDATE] = parts[2].median_ms;
+    rank->phases_ms[PHASE_UPDATE] = parts[3].median_ms;
     /* The backward phase is the rest of compute, so that the phases add up. */
     rank->phases_ms[PHASE_BACKWARD] =
         fmax(rank->compute.median_ms - rank->phases_ms[PHASE_FORWARD] -
@@ -240,10 +252,12 @@ static int look_up(const struct together *together, size_t first, uint32_t n,
     const struct exchange_set *set = together->set;
     struct rank_work *works = together->works + first;
 
-    for (uint32_t c = 0; c < n; c++)
+    for (uint32_t c = 0; c < n; c++) {
+        rank_work_fill(&works[c], number % works[c].n_sets);
         if (rank_work_forward(&works[c], number % works[c].n_sets, err) ||
             exchange_start(set, false, c, n, err))
             return -1;
+    }
     return comm_finish(set->placement->comm, err);
 }
 
@@ -256,7 +270,8 @@ static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
     struct rank_work *work = together->works;
     double begin_ms;
 
-    if (world_barrier(placement->comm->world, err))
+    if (rank_work_renew(work, number % work->n_sets, err) ||
+        world_barrier(placement->comm->world, err))
         return -1;
     begin_ms = clock_ms();
     if (look_up(together, 0, 1, number, err) ||

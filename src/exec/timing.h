@@ -18,7 +18,9 @@
  * device. Repeats the timing until the interference probe finds the machine
  * quiet. Also stores the device's health and whether it was disturbed.
  *
- * `work` must be opened as WORK_ALL, and `others` as WORK_OTHERS. The
+ * `work` must be opened as WORK_ALL, and `others` as WORK_OTHERS. If the rank
+ * has caches, they are warmed first (rank_work_warm), each iteration uses a new
+ * batch, and the counts of the caches cover all iterations. Otherwise the
  * iterations cycle through the index sets of the work (lookup_n_cold_sets
  * explains why). On a GPU, forward and backward each start with cold caches.
  * The weights of the rank must be loaded.

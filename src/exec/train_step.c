@@ -12,6 +12,7 @@ typedef int part_fn(struct train_state *run, unsigned step, uint32_t rank,
 static int forward(struct train_state *run, unsigned step, uint32_t rank,
                    struct err *err)
 {
+    rank_work_fill(&run->feed.works[rank], step % FEED_N_SETS);
     return rank_work_forward(&run->feed.works[rank], step % FEED_N_SETS, err);
 }
 
