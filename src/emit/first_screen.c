@@ -9,6 +9,7 @@
 #include "emit/formats.h"
 #include "emit/placed_tables.h"
 #include "emit/report_parts.h"
+#include "emit/tiers_line.h"
 #include "emit/wire_line.h"
 
 #include <ctype.h>
@@ -340,6 +341,7 @@ static void print_memory(const struct report *report, struct buf *out)
     else if (!changes)
         buf_printf(out, "; training unchanged");
     buf_printf(out, "\n");
+    emit_tiers_line(plan, "host memory: ", out);
     report_other_tables(plan, "", out);
     report_slow_gpus(plan, "", out);
 }

@@ -7,6 +7,7 @@
 #include "emit/formats.h"
 #include "emit/report_dense.h"
 #include "emit/report_parts.h"
+#include "emit/tiers_line.h"
 #include "emit/wire_line.h"
 
 #include <inttypes.h>
@@ -189,6 +190,7 @@ static void print_head(const struct report *report, struct buf *out)
     report_job(plan, out);
     print_rivals(report, out);
     report_bound(plan, 3, out);
+    emit_tiers_line(plan, "host    ", out);
     report_other_tables(plan, "busy    ", out);
     report_slow_gpus(plan, "slow    ", out);
     print_memory(report, out);
