@@ -492,6 +492,9 @@ static void test_killed(struct arena *arena)
     ok(access(log, F_OK) != 0, "a writer clears it up");
 }
 
+/* Time in ms that a commit waits for a process that reads for a moment. */
+#define COMMIT_WAIT_MS 10000
+
 /* Two processes change the file's journal mode at once: the second must first
  * release its lock. Here one process holds a write transaction and commits a
  * little later. */
@@ -512,6 +515,7 @@ static void test_waits(void)
     child = fork();
     if (child == 0) {
         if (sqlite3_open(path, &db) ||
+            sqlite3_busy_timeout(db, COMMIT_WAIT_MS) ||
             sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) ||
             write(ready[1], &byte, 1) != 1)
             _exit(1);
