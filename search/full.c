@@ -503,6 +503,25 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     return 0;
 }
 
+/* Checks that the cost model can price the problem, and that sums of bytes
+ * leave room for a plan. */
+static int check_problem(const struct full *full, struct err *err)
+{
+    const struct problem *problem = &full->plan->problem;
+    const struct oracle *oracle = &full->checked.base;
+
+    if (problem->cluster.host_bytes && !oracle->prices_tiers)
+        return err_usage(err,
+                         "cost model '%s' cannot price tables in host memory, "
+                         "as option '--tiers' asks",
+                         oracle->cost.name);
+    if (problem->cluster.host_bytes)
+        return 0;
+    return infeasible_check(
+        problem, oracle, SHARD_ALL_KINDS, NULL,
+        search_end_ms(&full->checked, full->options->time_limit_ms), err);
+}
+
 int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
@@ -528,17 +547,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     checked_oracle_init(&full.checked, oracle);
     plan->stopped = "done";
     plan->n_evaluations = 0;
-    if (plan->problem.cluster.host_bytes && !oracle->prices_tiers) {
-        rc = err_usage(err,
-                       "cost model '%s' cannot price tables in host memory, "
-                       "as option '--tiers' asks",
-                       oracle->cost.name);
-        goto out;
-    }
-    if ((!plan->problem.cluster.host_bytes &&
-         infeasible_check(
-             &plan->problem, &full.checked.base, SHARD_ALL_KINDS, NULL,
-             search_end_ms(&full.checked, options->time_limit_ms), err)) ||
+    if (check_problem(&full, err) ||
         space_init(&full.space, &plan->problem, &full.checked.base, NULL,
                    options, &full.scratch, err))
         goto out;

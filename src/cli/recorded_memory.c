@@ -50,9 +50,9 @@ int recorded_memory_read(struct job_memory *job, struct plan *plan,
 static const char *reserve_text(uint64_t bytes, struct arena *arena)
 {
     const uint64_t tenth = ((uint64_t)1 << 30) / 10;
+    const uint64_t n_tenths = (bytes + tenth - 1) / tenth;
 
-    return arena_printf(arena, "--reserve %.1fGiB",
-                        (double)((bytes + tenth - 1) / tenth) / 10);
+    return arena_printf(arena, "--reserve %.1fGiB", (double)n_tenths / 10);
 }
 
 static const char *verdict(const struct job_memory *job, struct arena *arena)

@@ -374,6 +374,49 @@ static uint64_t mix_groups(const struct sharding_groups *groups, uint64_t hash)
     return mix_u64(groups->sync_every, hash);
 }
 
+static uint64_t mix_cluster(const struct cluster *cluster, uint64_t hash)
+{
+    hash = mix_u64(cluster->n_devices, hash);
+    hash = mix_u64(cluster->devices_per_host, hash);
+    if (cluster->hosts_per_domain > 1)
+        hash = mix_u64(cluster->hosts_per_domain, hash);
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        hash = mix_u64(cluster->memory_bytes[r], hash);
+        hash = mix_u64(cluster->reserve_bytes[r], hash);
+    }
+    for (uint32_t r = 0; cluster->busy_ms && r < cluster->n_devices; r++)
+        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
+            hash = mix_double(cluster->busy_ms[r][p], hash);
+    if (cluster->host_bytes)
+        hash = mix_u64(cluster->host_bytes, hash);
+    for (uint32_t r = 0; cluster->slowdown && r < cluster->n_devices; r++)
+        hash = mix_double(-cluster->slowdown[r], hash);
+    if (cluster->n_other_kinds)
+        hash = mix_u64((uint64_t)cluster->n_other_kinds << 32, hash);
+    if (cluster->intra_gbps > 0 || cluster->inter_gbps > 0) {
+        hash = mix_double(cluster->intra_gbps, hash);
+        hash = mix_double(cluster->inter_gbps, hash);
+    }
+    return hash;
+}
+
+static uint64_t mix_job(const struct plan *plan, uint64_t hash)
+{
+    const struct job *job = &plan->problem.job;
+
+    hash = mix_u64(job->pipeline, hash);
+    hash = mix_u64(job_n_chunks(job), hash);
+    hash = mix_double(job->dense_ms[0], hash);
+    hash = mix_double(job->dense_ms[1], hash);
+    if (job->dedup != DEDUP_NONE)
+        hash = mix_u64(job->dedup, hash);
+    if (job->dense)
+        hash = mix_dense(plan, hash);
+    if (job->asks_host)
+        hash = mix_double(job->host_ms, hash);
+    return hash;
+}
+
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
 {
     const struct problem *problem = &plan->problem;
@@ -386,29 +429,7 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
                                    ? mix_tiers(&problem->tables[i], 0)
                                    : 0);
     hash = mix_u64(of_tables, hash);
-    hash = mix_u64(problem->cluster.n_devices, hash);
-    hash = mix_u64(problem->cluster.devices_per_host, hash);
-    if (problem->cluster.hosts_per_domain > 1)
-        hash = mix_u64(problem->cluster.hosts_per_domain, hash);
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
-        hash = mix_u64(problem->cluster.memory_bytes[r], hash);
-        hash = mix_u64(problem->cluster.reserve_bytes[r], hash);
-    }
-    for (uint32_t r = 0;
-         problem->cluster.busy_ms && r < problem->cluster.n_devices; r++)
-        for (unsigned p = 0; p < N_BUSY_PHASES; p++)
-            hash = mix_double(problem->cluster.busy_ms[r][p], hash);
-    if (problem->cluster.host_bytes)
-        hash = mix_u64(problem->cluster.host_bytes, hash);
-    for (uint32_t r = 0;
-         problem->cluster.slowdown && r < problem->cluster.n_devices; r++)
-        hash = mix_double(-problem->cluster.slowdown[r], hash);
-    if (problem->cluster.n_other_kinds)
-        hash = mix_u64((uint64_t)problem->cluster.n_other_kinds << 32, hash);
-    if (problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0) {
-        hash = mix_double(problem->cluster.intra_gbps, hash);
-        hash = mix_double(problem->cluster.inter_gbps, hash);
-    }
+    hash = mix_cluster(&problem->cluster, hash);
     hash = mix_u64(problem->batch, hash);
     hash = mix_u64(problem->memory_model, hash);
     /* DENSE_ADAM is the usual value and does not change the hash */
@@ -424,18 +445,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     if (target_is_named(problem->target))
         hash = mix_u64((uint64_t)problem->target << 40, hash);
     hash = mix_u64(problem->kinds, hash);
-    if (!job_is_default(&problem->job)) {
-        hash = mix_u64(problem->job.pipeline, hash);
-        hash = mix_u64(job_n_chunks(&problem->job), hash);
-        hash = mix_double(problem->job.dense_ms[0], hash);
-        hash = mix_double(problem->job.dense_ms[1], hash);
-        if (problem->job.dedup != DEDUP_NONE)
-            hash = mix_u64(problem->job.dedup, hash);
-        if (problem->job.dense)
-            hash = mix_dense(plan, hash);
-        if (problem->job.asks_host)
-            hash = mix_double(problem->job.host_ms, hash);
-    }
+    if (!job_is_default(&problem->job))
+        hash = mix_job(plan, hash);
     if (problem_n_groups(problem) > 1)
         hash = mix_groups(&problem->groups, hash);
     hash = mix_text(plan->cost.hash, hash);
