@@ -117,7 +117,8 @@ static void test_counts(void)
        "%g bytes a batch for %g fills, %g of them conflicts",
        words ? words->bytes : 0, words ? words->misses : 0,
        words ? words->conflicts : 0);
-    ok(result.caches[0].row_bytes == 0, "pieces of 16 and 32 columns");
+    ok(result.caches && result.caches[0].row_bytes == 0,
+       "pieces of 16 and 32 columns");
 }
 
 static void test_refusals(void)
