@@ -61,6 +61,24 @@ static int open_slower(struct search_options *options,
     return 0;
 }
 
+/* Sets the options of a search of the plan's problem. pool_close closes its
+ * pool of threads. */
+static int set_search(struct search_options *options, const struct plan *plan,
+                      const struct oracle *oracle, double limit_ms,
+                      struct cli *cli, struct err *err)
+{
+    struct oracle *torchrec = NULL;
+
+    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
+                               err))
+        return -1;
+    planning_set_search(options, cli);
+    planning_keep_found(options, plan->problem.n_tables);
+    options->time_limit_ms = limit_ms;
+    options->torchrec = torchrec;
+    return 0;
+}
+
 int plan_search(struct plan *plan, struct plan_request *request,
                 const struct oracle *oracle, double limit_ms, struct err *err)
 {
@@ -69,15 +87,10 @@ int plan_search(struct plan *plan, struct plan_request *request,
     const uint64_t limit =
         cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit") : UINT64_MAX;
     struct search_options options;
-    struct oracle *torchrec = NULL;
     int rc;
 
-    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
-                               err))
+    if (set_search(&options, plan, oracle, limit_ms, cli, err))
         return -1;
-    planning_set_search(&options, cli);
-    planning_keep_found(&options, plan->problem.n_tables);
-    options.time_limit_ms = limit_ms;
     options.reshardable = cli_given(cli, "reshardable");
     if (cli_given(cli, "simplest-within"))
         options.simplest_frac =
@@ -87,7 +100,6 @@ int plan_search(struct plan *plan, struct plan_request *request,
     if (request->progress)
         options.label =
             arena_printf(cli->arena, "searching %s", request->progress);
-    options.torchrec = torchrec;
     options.rivals = &request->rivals;
     options.rivals->arena = cli->arena;
     options.beam_depth = (unsigned)cli_u64(cli, "depth");
@@ -109,7 +121,7 @@ int plan_search(struct plan *plan, struct plan_request *request,
     if (!rc && !request->rivals.list->by && !cli_given(cli, "no-rivals"))
         rc = rivals_ask(&request->rivals, &plan->problem,
                         (struct contender_inputs){.oracle = oracle,
-                                                  .torchrec = torchrec,
+                                                  .torchrec = options.torchrec,
                                                   .end_ms = INFINITY},
                         err);
     pool_close(options.pool);
@@ -127,18 +139,12 @@ int plan_probe(struct plan *plan, struct plan_request *request,
 {
     struct cli *cli = request->cli;
     struct search_options options;
-    struct oracle *torchrec = NULL;
     int rc;
 
-    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
-                               err))
+    if (set_search(&options, plan, oracle, limit_ms, cli, err))
         return -1;
-    planning_set_search(&options, cli);
-    planning_keep_found(&options, plan->problem.n_tables);
     options.effort = effort;
-    options.time_limit_ms = limit_ms;
     options.label = arena_printf(cli->arena, "comparing %s", request->progress);
-    options.torchrec = torchrec;
     rc = search_full(plan, oracle, &options, cli->arena, err);
     pool_close(options.pool);
     return rc;
