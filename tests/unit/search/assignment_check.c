@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/search/assignment_check.h"
 
+#include "core/cache_pools.h"
 #include "core/plan_check.h"
 #include "search/assignment.h"
 #include "search/to_plan.h"
@@ -94,6 +95,15 @@ static int check_lists(const struct assignment *assignment, struct err *err)
     return check_free(assignment, err);
 }
 
+/* Gives cached tables the smallest caches, because an assignment has none. */
+static void set_caches(struct plan *plan, struct arena *arena)
+{
+    plan->load_factors = ARENA_NEW(arena, double, plan->problem.n_tables);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].tier == TIER_CACHED)
+            plan->load_factors[plan->shards[i].table] = CACHE_MIN_LOAD_FACTOR;
+}
+
 /* Checks that the plan made of the pieces passes plan_check, apart from
  * memory. */
 static int check_tiling(const struct snapshot *pieces,
@@ -105,6 +115,7 @@ static int check_tiling(const struct snapshot *pieces,
 
     snapshot_to_plan(pieces, space, &plan, &arena);
     plan_derive_kinds(&plan);
+    set_caches(&plan, &arena);
     rc = plan_check(&plan, err);
     arena_release(&arena);
     if (rc && err->code == ERR_NO_PLAN)
