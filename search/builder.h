@@ -28,7 +28,8 @@ struct view {
     uint64_t peak_bytes; /* maximum bytes of a piece */
     unsigned barred;     /* mask of 1 << sharding_kind: kinds of sharding that a
                             unit gets only if it has no other kind */
-    unsigned barred_tiers; /* the same for tiers: mask of 1 << tier */
+    unsigned barred_tiers; /* mask of 1 << tier: tiers that a unit gets only if
+                              it has no other tier */
     bool by_memory;  /* the load of a device is its bytes; the oracle is not
                             asked */
     bool may_exceed; /* devices may exceed their usable memory */

@@ -59,8 +59,9 @@ struct candidate {
                       candidate adds is the only piece of its unit on its
                       device, or shares its device with other pieces of the unit
                       only as in the current plan */
-    uint64_t *host_bytes; /* [hosts]: scratch of candidate_sum; NULL without
-                             tiers */
+    uint64_t *host_bytes; /* [hosts]: bytes of tables in the memory of each
+                             host, which candidate_sum adds up; NULL if no
+                             table may be there */
     /* [after.n_devices]: number of pieces on the device afterwards */
     int64_t *n_held;
     bool is_given_up; /* the candidate is sure to be rejected; if the oracle has

@@ -400,8 +400,9 @@ static void offer_free(struct replan *replan, const struct plan *found)
     snapshot_release(&assignment);
 }
 
-/* Offers a plan that is found without regard to the current one, unless reshard
- * must be able to make it. Leaves the error of search_full if there is none. */
+/* Offers a plan that a fresh search finds, without the current plan. Does
+ * nothing if TorchRec's reshard must be able to make all moves. If the search
+ * finds no plan, *err is its error. */
 static int search_free(struct replan *replan, struct err *err)
 {
     struct plan found = {.problem = *replan->space.problem};

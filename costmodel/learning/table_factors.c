@@ -24,9 +24,11 @@ struct factor_fit {
     const struct rank_lookups *measured;
     struct table_factors *found;
     uint32_t *class_of; /* [n_tables] */
-    /* Figures of one phase: predicted times [R], times that 1 more of a class's
-     * factor adds [n_classes][R], and the factor that each class has
-     * [n_classes]: that of its last table. */
+    /* Figures of one phase:
+     * base_ms[R]              predicted times
+     * added_ms[n_classes][R]  times that are added if the factor of the class
+     *                         rises by 1
+     * factors[n_classes]      factor of the last table of the class */
     double *base_ms, *added_ms, *factors;
 };
 

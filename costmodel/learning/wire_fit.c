@@ -11,8 +11,9 @@
 /* Least relative change of the exchanges at half of a bandwidth that limits
  * them. */
 #define LIMITS 0.1
-/* Relative difference between measured and predicted times that is none, and
- * the largest one that a bandwidth may leave. */
+/* Relative differences between measured and predicted times. Up to
+ * AS_PREDICTED, the times count as equal. A bandwidth explains the measured
+ * times if it leaves at most EXPLAINED. */
 #define AS_PREDICTED 0.01
 #define EXPLAINED 0.05
 

@@ -227,7 +227,8 @@ static bool is_beaten(const struct options_of_groups *all,
 /* Part of a time limit for all short searches. */
 #define PROBE_TIME_FRAC 0.3
 
-/* Returns the changes of a short search; 0: none is made. */
+/* Returns the number of changes that a short search tries; 0: there are no
+ * short searches. */
 static uint64_t probe_effort(const struct cli *cli)
 {
     const uint64_t effort =

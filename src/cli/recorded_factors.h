@@ -7,8 +7,8 @@
 #include "costmodel/learning/wire_fit.h"
 #include "exec/job.h"
 
-/* What the times of a job say about its next plan: factors by class of tables,
- * slow devices, and the bandwidth of its exchanges. */
+/* Figures that the times of a job give to its next plan: factors by class of
+ * tables, slow devices, and the bandwidth of its exchanges. */
 struct recorded_factors {
     struct table_factors tables; /* no classes: nothing was asked for */
     struct wire_fit wire;

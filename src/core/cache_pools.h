@@ -52,8 +52,8 @@ void pool_print(const struct pool_key *key, struct buf *out);
 
 /* Returns the slots of a pool whose pieces have n_rows rows. */
 uint64_t pool_slots(uint64_t n_rows, double load_factor);
-/* Returns the bytes of a slot: those of its row, which has `width` columns, or
- * those of its state. */
+/* pool_row_bytes returns the bytes of the row in a slot of `width` columns.
+ * pool_state_bytes returns the bytes of the state of a slot. */
 uint64_t pool_row_bytes(const struct pool_key *key, uint32_t width);
 uint64_t pool_state_bytes(const struct problem *problem);
 

@@ -137,10 +137,11 @@ static void split_step(struct plan *plan, const struct what_if *what_if)
     mem_free(phases_ms);
 }
 
-/* Errors of the time of tables in host memory: of the link and of the work on
- * ids, which no model measured, and of the fills of caches by the basis of
- * their misses. Plans by laws that are off by an exponent of 0.1, or by reuse
- * bins, were 11 to 49 % off. */
+/* Relative errors of the time of tables in host memory. TIER_ERROR is the error
+ * of the link and of the work on ids, which no model measured. fill_errors[]
+ * are the errors of the fills of caches, by the basis of their misses. Plans by
+ * laws that are off by an exponent of 0.1, or by reuse bins, were 11 to 49 %
+ * off. */
 #define TIER_ERROR 0.3
 static const double fill_errors[N_CACHE_BASES] = {0.05, 0.15, 0.45};
 

@@ -149,7 +149,8 @@ static void sort_table(struct pool *pool, struct table_sort *sort)
     }
 }
 
-/* Arguments of a backward of one table, and of the sort before it. */
+/* Work of a backward on one table: sorts the lookups by row, then updates the
+ * rows. */
 struct table_job {
     struct update_job update;
     struct table_sort sort;

@@ -116,9 +116,9 @@ static void print_ratio(double ratio, double error_frac, struct buf *out)
         buf_printf(out, " +-%.*f %%", n_more, 100 * error_frac);
 }
 
-/* Prints what a rival's step takes, in brackets: its GPU work as a multiple of
- * ours, and its host time if that differs from ours. If the rival ties, also
- * its step as a multiple of ours. */
+/* Prints the GPU work of a rival as a multiple of ours, in brackets, and its
+ * host time if that differs from ours. If the rival ties, prints its step as a
+ * multiple of ours, too. */
 static void print_rival_work(const struct compare_entry *rival, double host_ms,
                              struct buf *out)
 {

@@ -71,8 +71,9 @@ void pool_cache_add(const struct piece *piece, const uint32_t *ids, size_t n)
         cache->rows[cache->n_collected++] = piece->cache_row + ids[i];
 }
 
-/* Sorts the rows of the batch and drops repeats. scratch[] has room for all of
- * them. Returns the list that holds the result, and its length in *n. */
+/* Sorts the rows that a batch looks up in a cache, and drops repeats. Uses
+ * scratch[cache->n_collected] as working memory. Returns the rows, which are in
+ * cache->rows or in scratch, and sets *n to their number. */
 static const uint64_t *distinct(const struct pool_cache *cache,
                                 uint64_t *scratch, size_t *n)
 {

@@ -11,8 +11,8 @@
 enum dlrm_script {
     DLRM_MAIN,    /* dlrm_main.py of TorchRec's and MLPerf's DLRM */
     DLRM_S,       /* dlrm_s_pytorch.py of the first DLRM */
-    DLRM_HUGECTR, /* train.py of HugeCTR's benchmark of its embedding
-                     collection, and the dlrm_main.py beside it */
+    DLRM_HUGECTR, /* train.py and dlrm_main.py of HugeCTR's benchmark of its
+                     embedding collection */
     N_DLRM_SCRIPTS
 };
 #define IN_MAIN 1u
