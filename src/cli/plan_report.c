@@ -68,7 +68,7 @@ static void list_rivals(struct compare_entry list[2],
                                           list[1].step.priced.total_ms)) {
             list[1] = entry;
             list[1].planner =
-                arena_printf(arena, "the best greedy, %s", entry.planner);
+                arena_printf(arena, "greedy planner '%s'", entry.planner);
         }
     }
 }

@@ -117,8 +117,8 @@ static void print_ratio(double ratio, double error_frac, struct buf *out)
 }
 
 /* Prints the GPU work of a rival as a multiple of ours, in brackets, and its
- * host time if that differs from ours. If the rival ties, prints its step as a
- * multiple of ours, too. */
+ * host time if that differs from ours. If the rival ties in GPU work, prints
+ * its step as a multiple of ours, too. */
 static void print_rival_work(const struct compare_entry *rival, double host_ms,
                              struct buf *out)
 {
@@ -128,16 +128,17 @@ static void print_rival_work(const struct compare_entry *rival, double host_ms,
         return;
     buf_printf(out, " (");
     print_ratio(rival->ratio, rival->gain_error_frac / rival->ratio, out);
-    buf_printf(out, " GPU work");
-    if (has_host && !rival->is_significant && isfinite(rival->step_ratio))
-        buf_printf(out, ", %.2fx step", rival->step_ratio);
+    if (rival->is_significant)
+        buf_printf(out, " GPU work");
+    else if (has_host && isfinite(rival->step_ratio))
+        buf_printf(out, "; %.2fx step", rival->step_ratio);
     if (has_host && fabs(rival->step.host_ms - host_ms) >= 0.005)
         buf_printf(out, ", host %.2f ms", rival->step.host_ms);
     buf_printf(out, ")");
 }
 
-/* Prints "1.06x faster than A" or "ties A", by the step, and what the step of A
- * takes. */
+/* Prints "1.06x faster than A", by the step, or "ties A in GPU work", and what
+ * the step of A takes. */
 static void print_rival(const struct compare_entry *rival, double host_ms,
                         struct buf *out)
 {
@@ -149,7 +150,7 @@ static void print_rival(const struct compare_entry *rival, double host_ms,
         return;
     }
     if (!rival->is_significant) {
-        buf_printf(out, "ties %s", rival->planner);
+        buf_printf(out, "ties %s in GPU work", rival->planner);
     } else {
         print_ratio(ratio < 1 ? 1 / ratio : ratio,
                     has_host ? rival->step_error_frac
@@ -252,8 +253,11 @@ static void print_gain(const struct report_alternative *alternative,
         buf_printf(out, "%.2fx as long (", alternative->step_ratio);
     print_ratio(alternative->ratio, alternative->error / alternative->ratio,
                 out);
-    buf_printf(out, " GPU work%s",
-               isfinite(alternative->step_ratio) ? ")" : "");
+    buf_printf(out, " GPU work");
+    if (alternative->step_ratio < 1 && alternative->ratio > 1)
+        buf_printf(out, ", which decides");
+    if (isfinite(alternative->step_ratio))
+        buf_printf(out, ")");
 }
 
 /* Prints the value of --shard that allows only the kinds that change the
@@ -535,8 +539,8 @@ static void print_next(const struct report *report, struct buf *out)
     else
         buf_printf(
             out,
-            "next: add -o plan.json to keep the plan, --details to explain "
-            "it\n");
+            "next: add -o plan.json (emit passes it to TorchRec), or --details "
+            "to explain it\n");
 }
 
 static size_t count_lines(const struct buf *text)

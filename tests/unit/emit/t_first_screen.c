@@ -97,7 +97,7 @@ static void test_whole(void)
         "waits for host\n"
         "1.10x +-3 % faster than A's planner (1.30x +-5 % GPU work, host 3.09 "
         "ms)\n"
-        "ties B's (1.01x GPU work, 1.02x step)\n"
+        "ties B's in GPU work (1.01x; 1.02x step)\n"
         "fits: fullest GPU 0, 0.13 of 80 GiB\n"
         "training changes: 1 by columns (wide), a state per piece; without: "
         "1.01x as long\n"
@@ -177,7 +177,7 @@ static void test_cases(void)
     is_in(text, "; 59.6M samples/s\nwith the dense part: GPU work 1.10 ms "
                 "+-10 % (dense 1.00); waits for lookups on\n    GPU 1\n");
     is_in(text, "\nthe search was cut short (time)");
-    is_in(text, "\nnext: add -o plan.json to keep the plan");
+    is_in(text, "\nnext: add -o plan.json (emit");
 }
 
 int main(void)
