@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/plan_error.h"
 #include "core/target_rules.h"
+#include "core/target_tiers.h"
 #include "search/bound.h"
 #include "search/carry_over.h"
 #include "search/checked_oracle.h"
@@ -61,7 +62,8 @@ void search_options_init(struct search_options *options)
         .beam_width = 3, .beam_depth = 10, .effort = SEARCH_EFFORT_AUTO};
 }
 
-/* Returns whether a plan obeys the rules of the target. */
+/* Returns whether a plan obeys the rules of the target, and has all tables in
+ * tiers that they allow. */
 static bool plan_obeys(const struct full *full, const struct plan *plan)
 {
     struct arena arena = {0};
@@ -74,6 +76,10 @@ static bool plan_obeys(const struct full *full, const struct plan *plan)
     memcpy(sorted.shards, plan->shards, plan->n_shards * sizeof(*plan->shards));
     plan_sort_shards(&sorted);
     obeys = !target_check_as(&sorted, full->plan->problem.target, &ignored);
+    for (size_t i = 0; i < plan->n_shards && obeys; i++)
+        obeys = problem_tiers(&plan->problem, plan->shards[i].table) >>
+                    plan->shards[i].tier &
+                1;
     arena_release(&arena);
     return obeys;
 }

@@ -6,7 +6,7 @@
 #include "base/ranked.h"
 #include "core/cache_pools.h"
 #include "core/memory.h"
-#include "core/target_rules.h"
+#include "core/target_tiers.h"
 
 #include <math.h>
 #include <string.h>

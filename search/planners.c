@@ -195,6 +195,19 @@ static int check_constraints(const struct problem *problem, const char *author,
     return 0;
 }
 
+/* Returns ERR_NO_PLAN if a table may not be in the memory of GPUs, where the
+ * other planners put all tables. */
+static int check_tiers(const struct problem *problem, struct err *err)
+{
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (!(problem->tables[t].tiers & 1u << TIER_HBM))
+            return err_set(err, ERR_NO_PLAN,
+                           "no plan was found: table '%s' may not be in the "
+                           "memory of GPUs, where this planner puts all tables",
+                           problem->tables[t].name);
+    return 0;
+}
+
 unsigned placing_kinds(const struct placing *placing, uint32_t table)
 {
     return placing->problem->tables[table].kinds & placing->problem->kinds &
@@ -238,6 +251,8 @@ int contender_place(struct plan *plan, const struct contender *self,
     struct checked_oracle checked;
     int rc = -1;
 
+    if (self->search != search_full && check_tiers(problem, err))
+        return -1;
     if (self->search == search_reference && inputs->reference)
         return search_reference(plan, inputs->reference, inputs->search, arena,
                                 err) ||

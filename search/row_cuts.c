@@ -3,6 +3,7 @@
 #include "core/cluster.h"
 #include "core/memory.h"
 #include "core/target_rules.h"
+#include "core/target_tiers.h"
 #include "search/listing.h"
 
 #include <string.h>
@@ -162,15 +163,16 @@ static void add_dealt_cut(struct listing *listing, uint32_t unit,
 /* Cuts rows as TorchRec does: into blocks of ceil(rows / ways). The last block
  * is shorter. If there are more ways than blocks, the last blocks are empty.
  * Empty blocks are listed only if the oracle prices them. A cut over the first
- * host may have the same blocks as a cut over all ranks. The oracle then takes
- * it for a cut over all ranks, so such a cut may fill only the other hosts. All
- * column ranges of one block cost the same. */
+ * host may have the same blocks as a cut over all ranks. The oracle and the
+ * rules of caches then take it for a cut over all ranks, so such a cut may fill
+ * only the other hosts. All column ranges of one block cost the same. */
 static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
     const struct search_space *space = listing->space;
     const struct table *table = space->units[unit].first;
     const bool has_empty = space->oracle->prices_empty_blocks;
+    const bool is_cached = listing->tier == TIER_CACHED;
     uint64_t rows = table->num_embeddings;
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_full = (rows - 1) / block + 1;
@@ -190,13 +192,14 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
         add_dealt_cut(listing, unit, n_ways, n_ranges, fills_host);
         return;
     }
-    if (n_full < 2)
+    if (n_full < 2 || (is_cached && !target_caches_blocks(
+                                        space->problem->target, table, n_ways)))
         return;
     cut.n_blocks = n_blocks;
     cut.n_ways = n_ways;
     cut.n_ranges = n_ranges;
     cut.fills_host = fills_host;
-    if (fills_host && has_empty && n_ranges == 1 &&
+    if (fills_host && (has_empty || is_cached) && n_ranges == 1 &&
         block == (rows - 1) / space->n_devices + 1)
         type.first_device = n_ways;
     if (space->oracle->prices_even_rows &&

@@ -4,6 +4,7 @@
 #include "core/canonical.h"
 #include "core/memory.h"
 #include "core/target_rules.h"
+#include "core/target_tiers.h"
 
 #include <inttypes.h>
 

@@ -7,6 +7,7 @@
 #include "core/cache_use.h"
 #include "core/memory.h"
 #include "core/target_rules.h"
+#include "core/target_tiers.h"
 
 #include <math.h>
 #include <string.h>
@@ -140,6 +141,8 @@ static struct pool_key lane_key(const struct comm_tiers *tiers,
     if (tiers->dropped > 1)
         key.type = 0;
     if (tiers->dropped > 2)
+        key.module_len = 0;
+    if (tiers->dropped > 3)
         key.output = 0;
     return key;
 }
@@ -283,7 +286,7 @@ static bool add_table(struct comm_tiers *tiers, const struct problem *problem,
 }
 
 /* Finds the pools that tables may be in, and joins pools until there are few
- * enough. With dropped = 3 only precisions differ. */
+ * enough. With dropped = 4 only precisions differ. */
 static void find_pools(struct comm_tiers *tiers, const struct problem *problem)
 {
     bool is_done = false;

@@ -37,7 +37,7 @@
  *
  * Pools with few differences share lanes if there are more than
  * TIERS_MAX_POOLS: first those that differ in the optimizer, then in the
- * sharding type, then in the output.
+ * sharding type, then in the module, then in the output.
  */
 
 #define TIERS_FOLDED 0.5

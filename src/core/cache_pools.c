@@ -4,12 +4,15 @@
 #include "base/ranked.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct pool_key shard_pool(const struct problem *problem,
                            const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    struct pool_key key = {.output = table->output,
+    struct pool_key key = {.module = table->name,
+                           .module_len = table_module_len(table),
+                           .output = table->output,
                            .type = shard_torchrec_type(problem, shard),
                            .precision = table->precision,
                            .optimizer = table->optimizer};
@@ -23,16 +26,20 @@ struct pool_key shard_pool(const struct problem *problem,
 
 int pool_compare(const struct pool_key *a, const struct pool_key *b)
 {
-    const uint64_t x[] = {a->output, a->type, a->precision, a->optimizer,
-                          a->width};
-    const uint64_t y[] = {b->output, b->type, b->precision, b->optimizer,
-                          b->width};
+    const uint64_t x[] = {a->output,    a->type,  a->precision,
+                          a->optimizer, a->width, a->module_len};
+    const uint64_t y[] = {b->output,    b->type,  b->precision,
+                          b->optimizer, b->width, b->module_len};
+    const int c = ranked_compare(x, y, 6);
 
-    return ranked_compare(x, y, 5);
+    return c || !a->module_len ? c
+                               : memcmp(a->module, b->module, a->module_len);
 }
 
 void pool_print(const struct pool_key *key, struct buf *out)
 {
+    if (key->module_len)
+        buf_printf(out, "%.*s/", (int)key->module_len, key->module);
     buf_printf(out, "%s/%s/%s/%s", table_output_names[key->output],
                torchrec_type_names[key->type], precision_names[key->precision],
                optimizer_names[key->optimizer]);

@@ -34,6 +34,8 @@ enum { CACHE_STATE_BYTES = 16, CACHE_LOCK_BYTES = 4 };
 
 /* Properties that all pieces of a pool have in common. */
 struct pool_key {
+    const char *module; /* the first module_len bytes of a table's name */
+    size_t module_len;  /* 0: the module of the tables without a dot */
     enum table_output output;
     enum torchrec_type type; /* never TORCHREC_TABLE_WISE for pooled tables */
     enum precision precision;
@@ -41,13 +43,15 @@ struct pool_key {
     uint32_t width; /* width of the pieces if it separates pools, or 0 */
 };
 
-/* Returns the key of the pool of a cached shard, whose kind is set. */
+/* Returns the key of the pool of a cached shard, whose kind is set. The key
+ * refers to the name of the shard's table. */
 struct pool_key shard_pool(const struct problem *problem,
                            const struct shard *shard);
 /* Compares two keys, for sorting. */
 int pool_compare(const struct pool_key *a, const struct pool_key *b);
-/* Prints the key, such as "pooled/row_wise/fp32/rowwise_adagrad"; a width that
- * separates pools follows after another '/'. */
+/* Prints the key, such as "pooled/row_wise/fp32/rowwise_adagrad". The module of
+ * tables with a dot in their names precedes it, and a width that separates
+ * pools follows it, each with another '/'. */
 void pool_print(const struct pool_key *key, struct buf *out);
 
 /* Returns the slots of a pool whose pieces have n_rows rows. */

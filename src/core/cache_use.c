@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "base/ranked.h"
-#include "core/target_rules.h"
+#include "core/target_tiers.h"
 
 #include <math.h>
 #include <string.h>

@@ -67,8 +67,7 @@ unsigned table_wrong_reach(const struct table *table)
     return REACH_WINDOWS;
 }
 
-/* Returns the length of the module's name in a table's name; 0: none. */
-static size_t module_len(const struct table *table)
+size_t table_module_len(const struct table *table)
 {
     const char *dot = strrchr(table->name, '.');
 
@@ -77,9 +76,9 @@ static size_t module_len(const struct table *table)
 
 bool tables_share_module(const struct table *a, const struct table *b)
 {
-    const size_t len = module_len(a);
+    const size_t len = table_module_len(a);
 
-    return len == module_len(b) && !memcmp(a->name, b->name, len);
+    return len == table_module_len(b) && !memcmp(a->name, b->name, len);
 }
 
 unsigned precision_bytes(enum precision precision)

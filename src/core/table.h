@@ -217,6 +217,9 @@ void table_init(struct table *table);
  * between misses[k + 1] and misses[k], within TABLE_REACH_TOLERANCE. */
 unsigned table_wrong_reach(const struct table *table);
 
+/* Returns the length of the module's name at the start of a table's name, or 0
+ * if the name has no dot. */
+size_t table_module_len(const struct table *table);
 /* Returns whether two tables belong to one module of TorchRec. The module of
  * the table "sparse.ebc.t1" is "sparse.ebc". All tables without a dot in their
  * names belong to one module. */

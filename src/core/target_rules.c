@@ -3,63 +3,13 @@
 
 #include "base/ranked.h"
 #include "core/cluster.h"
+#include "core/target_tiers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WHOLE_WIDTH_KINDS (SHARD_TABLE | SHARD_ROW | SHARD_REPLICATE)
-#define EC_KINDS (SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE)
-#define ALL_BITS (~0u)
-
-/*
- * Sources of the rules: TorchRec 376cac6a and HugeCTR 2f2016fa.
- *
- * torchrec     The rank of a row is the row divided by the block size, and the
- *              column pieces of a table on a rank share one width. FBGEMM reads
- *              four columns at once.
- * torchrec-ec  An EmbeddingCollection has the sharding types data_parallel,
- *              table_wise, column_wise and row_wise.
- * dlrm         DLRM makes pooled tables with one optimizer.
- * hugectr      The constructor of EmbeddingCollectionParam checks lookups and
- *              compression. The pieces of columns are placed before that.
- *              Kernels take 256 columns. The static tables are fp32.
- */
-const struct target_traits target_traits[N_TARGETS] = {
-    {TARGET_ANY, "any", "any framework",
-     .kinds = {SHARD_ALL_KINDS, SHARD_ALL_KINDS}, .has_groups = true,
-     .has_reshard = true, .has_tiers = true, .precisions = ALL_BITS,
-     .optimizers = ALL_BITS, .replica_optimizers = ALL_BITS},
-    {TARGET_TORCHREC, "torchrec", "TorchRec",
-     .kinds = {SHARD_ALL_KINDS, EC_KINDS},
-     .rows = {TARGET_ROWS_HOST, TARGET_ROWS_ALL},
-     .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .sequences_alike = true, .has_groups = true, .has_reshard = true,
-     .has_tiers = true, .precisions = ALL_BITS, .optimizers = ALL_BITS,
-     .replica_optimizers = ALL_BITS},
-    {TARGET_TORCHREC_EC, "torchrec-ec", "TorchRec",
-     .kinds = {EC_KINDS, EC_KINDS}, .rows = {TARGET_ROWS_ALL, TARGET_ROWS_ALL},
-     .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .sequences_alike = true, .has_groups = true, .has_reshard = true,
-     .has_tiers = true, .precisions = ALL_BITS, .optimizers = ALL_BITS,
-     .replica_optimizers = ALL_BITS},
-    {TARGET_DLRM, "dlrm", "DLRM", .kinds = {SHARD_ALL_KINDS, 0},
-     .rows = {TARGET_ROWS_HOST, TARGET_ROWS_HOST},
-     .widths = TARGET_WIDTHS_ALIKE_ON_GPU, .column_step = TABLE_COLUMN_STEP,
-     .is_plain = true,
-     .precisions = 1u << PRECISION_FP32 | 1u << PRECISION_FP16,
-     .optimizers = ~(1u << OPTIMIZER_ADAMA),
-     .replica_optimizers = (1u << OPTIMIZER_LAMB) - 1},
-    {TARGET_HUGECTR, "hugectr", "HugeCTR",
-     .kinds = {SHARD_ALL_KINDS, SHARD_ALL_KINDS},
-     .rows = {TARGET_ROWS_DEALT, TARGET_ROWS_DEALT},
-     .widths = TARGET_WIDTHS_ALIKE, .most_width = 256, .keeps_apart = true,
-     .sequences_bar_replicas = true, .precisions = 1u << PRECISION_FP32,
-     .optimizers = ALL_BITS, .replica_optimizers = ALL_BITS},
-};
-
-const char *const target_names[] = {"any",  "torchrec", "torchrec-ec",
-                                    "dlrm", "hugectr",  NULL};
 
 /* --- properties of problems under a target --- */
 
@@ -91,28 +41,6 @@ unsigned problem_kinds(const struct problem *problem, size_t idx)
         (target->sequences_bar_replicas && (kinds & SHARD_REPLICATE) &&
          find_long_sequence(problem)))
         kinds &= ~(unsigned)SHARD_REPLICATE;
-    return kinds;
-}
-
-unsigned problem_tiers(const struct problem *problem, size_t idx)
-{
-    const struct table *table = &problem->tables[idx];
-    unsigned tiers = table->tiers;
-
-    if (!problem->cluster.host_bytes || !problem_target(problem)->has_tiers)
-        tiers &= 1u << TIER_HBM;
-    if (table->precision != PRECISION_FP32 &&
-        table->precision != PRECISION_FP16)
-        tiers &= ~(1u << TIER_CACHED);
-    return tiers;
-}
-
-unsigned tier_kinds(const struct table *table, enum tier tier, unsigned kinds)
-{
-    if (tier != TIER_HBM)
-        kinds &= ~(unsigned)SHARD_REPLICATE;
-    if (tier == TIER_CACHED && table->row_order == ROW_ORDER_FREQUENCY)
-        kinds &= ~(unsigned)(SHARD_ROW | SHARD_GRID);
     return kinds;
 }
 
@@ -313,17 +241,6 @@ static int check_kind(const struct pieces *pieces, struct err *err)
     return rc;
 }
 
-static int check_tier(const struct pieces *pieces, struct err *err)
-{
-    if (pieces->list->tier == TIER_HBM || pieces->target->has_tiers)
-        return 0;
-    return err_input(err,
-                     "table '%.80s' is in tier '%s', but %s keeps all tables "
-                     "in the memory of GPUs",
-                     pieces->table->name, tier_names[pieces->list->tier],
-                     pieces->target->framework);
-}
-
 static int check_replica(const struct pieces *pieces, struct err *err)
 {
     const struct target_traits *target = pieces->target;
@@ -514,8 +431,10 @@ static int check_pieces(const struct pieces *pieces, struct err *err)
     const enum target_rows rows = pieces->target->rows[pieces->table->output];
     const bool is_cut = shard_cuts_rows(kind) || shard_cuts_columns(kind);
 
-    if (check_tier(pieces, err) || check_kind(pieces, err) ||
-        check_replica(pieces, err) || check_widths(pieces, err))
+    if (target_check_tier(pieces->problem, pieces->target->target, pieces->list,
+                          err) ||
+        check_kind(pieces, err) || check_replica(pieces, err) ||
+        check_widths(pieces, err))
         return -1;
     if (rows == TARGET_ROWS_DEALT && is_cut)
         return check_dealt(pieces, err);

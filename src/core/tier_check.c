@@ -109,8 +109,8 @@ static bool share_a_cache(const struct problem *problem, const struct shard *a,
     const struct table *y = &problem->tables[b->table];
     const uint32_t n = problem->cluster.n_devices;
 
-    if (x->output != y->output || x->precision != y->precision ||
-        x->optimizer != y->optimizer)
+    if (!tables_share_module(x, y) || x->output != y->output ||
+        x->precision != y->precision || x->optimizer != y->optimizer)
         return false;
     if (problem->job.pipeline == PIPELINE_PREFETCH &&
         a->col_end - a->col_begin != b->col_end - b->col_begin)

@@ -178,35 +178,48 @@ static bool is_same_module(struct module a, struct module b)
     return a.len == b.len && !memcmp(a.name, b.name, a.len);
 }
 
-/* Refuses a plan with a cache for tables of two modules, as TorchRec gives each
- * module caches of its own. */
+/* Returns whether two pools, of tables in these modules, are one in
+ * TorchRec. */
+static bool becomes_one_pool(const struct cache_pool *a,
+                             const struct cache_pool *b, struct module of_a,
+                             struct module of_b)
+{
+    struct pool_key key = a->key;
+
+    key.module = b->key.module;
+    key.module_len = b->key.module_len;
+    return is_same_module(of_a, of_b) && !pool_compare(&key, &b->key);
+}
+
+/* Refuses a plan with two caches on a GPU that differ only in their modules, if
+ * the options give both modules one name. TorchRec makes one cache there. */
 static int check_modules(const struct plan *plan,
                          const struct emit_options *options, struct err *err)
 {
     const struct table *tables = plan->problem.tables;
     struct cache_pools pools;
-    uint32_t *firsts; /* [pool] its first table, plus 1; 0: none yet */
+    const struct shard **firsts; /* [pool] a shard of each */
     int rc = 0;
 
     cache_pools_init(&pools, plan);
     firsts = mem_alloc(pools.n, sizeof(*firsts));
-    for (size_t i = 0; i < plan->n_shards && !rc; i++) {
-        const uint32_t t = plan->shards[i].table;
-        uint32_t *first;
-
-        if (plan->shards[i].tier != TIER_CACHED)
-            continue;
-        first = &firsts[pools.of_shard[i]];
-        *first = *first ? *first : t + 1;
-        if (!is_same_module(module_of(&tables[*first - 1], options),
-                            module_of(&tables[t], options)))
-            rc = err_input(err,
-                           "tables '%.80s' and '%.80s' share a cache on GPU "
-                           "%u, but they are in two modules, which TorchRec "
-                           "gives caches of their own",
-                           tables[*first - 1].name, tables[t].name,
-                           plan->shards[i].device);
-    }
+    for (size_t i = plan->n_shards; i--;)
+        if (plan->shards[i].tier == TIER_CACHED)
+            firsts[pools.of_shard[i]] = &plan->shards[i];
+    for (size_t p = 0; p < pools.n; p++)
+        for (size_t q = p + 1;
+             q < pools.n && firsts[q]->device == firsts[p]->device && !rc; q++)
+            if (becomes_one_pool(&pools.pools[p], &pools.pools[q],
+                                 module_of(&tables[firsts[p]->table], options),
+                                 module_of(&tables[firsts[q]->table], options)))
+                rc = err_input(
+                    err,
+                    "tables '%.80s' and '%.80s' have caches of their own on "
+                    "GPU %u, but TorchRec has one cache for the module that "
+                    "both are in: name another with --module or "
+                    "--sequence-module",
+                    tables[firsts[p]->table].name,
+                    tables[firsts[q]->table].name, firsts[p]->device);
     mem_free(firsts);
     cache_pools_release(&pools);
     return rc;
@@ -383,7 +396,7 @@ static int print_plan(const struct plan *plan,
     json_t *modules = NULL, *tables;
 
     if (torchrec_check_groups(&plan->problem, err) ||
-        torchrec_check_caches(plan, err) || check_modules(plan, options, err) ||
+        check_modules(plan, options, err) ||
         make_modules(&modules, plan, options, err))
         return -1;
     buf_printf(out, "{");

@@ -73,28 +73,3 @@ json_t *torchrec_cache_stats(const struct table *table)
                      (json_int_t)llround(table->reach[0]), "mrc_hist_counts",
                      hits, "height", (json_int_t)table->num_embeddings);
 }
-
-/* --- caches that TorchRec would make otherwise --- */
-
-int torchrec_check_caches(const struct plan *plan, struct err *err)
-{
-    const struct problem *problem = &plan->problem;
-
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-        const struct table *table = &problem->tables[shard->table];
-        const uint64_t last = table->num_embeddings - 1;
-        const uint64_t n =
-            shard_cuts_rows(shard->kind) ? shard_row_ranks(problem, shard) : 0;
-        const uint64_t n_blocks = n ? last / (last / n + 1) + 1 : 0;
-
-        if (shard->tier == TIER_CACHED && n_blocks != n)
-            return err_input(err,
-                             "table '%.80s' is cached, but %u of its %u ranks "
-                             "have no rows of it; TorchRec counts its load "
-                             "factor there, too",
-                             table->name, (unsigned)(n - n_blocks),
-                             (unsigned)n);
-    }
-    return 0;
-}

@@ -24,9 +24,4 @@ json_t *torchrec_cache_params(const struct plan *plan,
  * nothing was measured. */
 json_t *torchrec_cache_stats(const struct table *table);
 
-/* Refuses a plan with a cached table that has no rows on some ranks of its row
- * blocks. TorchRec counts its load factor there, too, in caches that it does
- * not use. */
-int torchrec_check_caches(const struct plan *plan, struct err *err) MUST_CHECK;
-
 #endif

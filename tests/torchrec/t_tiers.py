@@ -93,8 +93,9 @@ def draw(rng, shape):
     tables, shards = [], []
     for t in range(rng.randint(1, 14)):
         sequence = rng.random() < 0.25
+        module = rng.choice(["", "", "more."])  # a second collection
         table = {
-            "name": f"t{t}",
+            "name": f"t{t}" if sequence else f"{module}t{t}",
             "num_embeddings": int(10 ** rng.uniform(2, 5.5)),
             "dim": 32 if sequence else rng.choice([16, 32, 64, 128]),
             "pooling_factor": rng.randint(1, 20),
@@ -154,23 +155,29 @@ def emitted(plan, pipeline, folder):
 # --- TorchRec's caches ------------------------------------------------------
 
 
+def path_of(table):
+    path = {"pooled": "ebc", "sequence": "ec"}[table["output"]]
+    return table["name"].rpartition(".")[0] or path
+
+
 class Model(torch.nn.Module):
     def __init__(self, tables):
         super().__init__()
-        for name, kind, config, output in (
-            ("ebc", EmbeddingBagCollection, EmbeddingBagConfig, "pooled"),
-            ("ec", EmbeddingCollection, EmbeddingConfig, "sequence"),
+        for name, kind, config in (
+            ("ebc", EmbeddingBagCollection, EmbeddingBagConfig),
+            ("more", EmbeddingBagCollection, EmbeddingBagConfig),
+            ("ec", EmbeddingCollection, EmbeddingConfig),
         ):
             configs = [
                 config(
-                    name=t["name"],
+                    name=t["name"].rpartition(".")[2],
                     embedding_dim=t["dim"],
                     num_embeddings=t["num_embeddings"],
                     feature_names=["f_" + t["name"]],
                     data_type=PRECISIONS[t["precision"]],
                 )
                 for t in tables
-                if t["output"] == output
+                if path_of(t) == name
             ]
             if configs:
                 setattr(self, name, kind(tables=configs, device=META))
@@ -181,17 +188,16 @@ def grouped(model, sharding, gpus):
     operator."""
     env = ShardingEnv(gpus, 0, dist.group.WORLD)
     fused = {"optimizer": EmbOptimType.EXACT_ROWWISE_ADAGRAD}
-    for path, code in (("ebc", embeddingbag), ("ec", embedding)):
-        if path not in sharding.plan:
-            continue
+    for path in sharding.plan:
+        code = embedding if path == "ec" else embeddingbag
         infos = code.create_sharding_infos_by_sharding_device_group(
             getattr(model, path),
             sharding.plan[path],
-            **({"prefix": "embedding_bags."} if path == "ebc" else {}),
+            **({"prefix": "embedding_bags."} if path != "ec" else {}),
             fused_params=dict(fused),
         )
         for (kind, _), of_kind in infos.items():
-            if path == "ebc":
+            if path != "ec":
                 of_module = embeddingbag.ShardedEmbeddingBagCollection
                 made = of_module.create_embedding_bag_sharding(
                     of_kind, env, META, permute_embeddings=True
@@ -243,11 +249,12 @@ def caches(model, sharding, gpus):
             continue
         module = operator(group)
         slots, width = module.lxu_cache_weights.shape
-        output = {"ebc": "pooled", "ec": "sequence"}[path]
+        output = "sequence" if path == "ec" else "pooled"
         if kind == "table_wise" and output == "pooled":
             kind = "column_wise"  # a plan without cut columns
         precision = group.data_type.value.lower()
         pool = f"{output}/{kind}/{precision}/rowwise_adagrad"
+        pool = f"more/{pool}" if path == "more" else pool
         if group.fused_params.get("prefetch_pipeline"):
             pool += f"/{width}"
         pools, memory = found[rank]

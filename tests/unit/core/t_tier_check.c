@@ -140,6 +140,31 @@ static void pools_of_plan(void)
     tiered_plan_init(&tiered);
 }
 
+/* Modules have caches of their own, which the judge counts, too. */
+static void pools_of_modules(void)
+{
+    struct device_cost devices[TIERED_DEVICES] = {{0}};
+    struct arena arena = {0};
+    struct err err = {0};
+
+    tiered.tables[WIDE].name = "deep.wide";
+    tiered.tables[WHOLE].name = "deer.whole";
+    tiered.plan.devices = devices;
+    plan_count_memory(&tiered.plan);
+    plan_fill_caches(&tiered.plan, &arena);
+    is_i64((int64_t)devices[0].n_caches, 3, "caches of GPU 0");
+    is_str(devices[0].caches[0].pool,
+           "deep/pooled/column_wise/fp32/rowwise_adagrad", "its first module");
+    is_str(devices[0].caches[1].pool,
+           "deer/pooled/column_wise/fp32/rowwise_adagrad", "its second module");
+    for (unsigned r = 0; r < TIERED_DEVICES; r++)
+        devices[r].compute_ms = devices[r].bwd_comm_ms =
+            devices[r].fwd_comm_ms = devices[r].total_ms = NAN;
+    ok(!plan_check(&tiered.plan, &err), "the judge has them, too: %s", err.msg);
+    arena_release(&arena);
+    tiered_plan_init(&tiered);
+}
+
 static void slot_rule(void)
 {
     static const struct {
@@ -250,6 +275,7 @@ int main(void)
     problem_rules();
     host_limit();
     pools_of_plan();
+    pools_of_modules();
     slot_rule();
     memory_of_tiers();
     buffers_of_caches();
