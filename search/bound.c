@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/bound.h"
 
-#include "search/planners.h"
+#include "search/contender.h"
 #include "search/space_init.h"
 
 #include <math.h>

@@ -446,9 +446,7 @@ static int write_plan(struct full *full, const struct snapshot *found,
     best = simplest_of(full, rise_frac);
     if (best == plan)
         return 0;
-    plan->shards = best->shards;
-    plan->n_shards = best->n_shards;
-    plan->load_factors = NULL;
+    plan_take_shards(plan, best);
     return checked_oracle_finish(&full->checked, plan, arena, err);
 }
 

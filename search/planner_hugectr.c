@@ -13,9 +13,10 @@
  * costs are for that width. In this file both costs are scaled by the width of
  * the table.
  */
+#include "search/planner_hugectr.h"
+
 #include "base/ranked.h"
 #include "core/memory.h"
-#include "search/planners.h"
 
 #include <assert.h>
 #include <math.h>

@@ -16,11 +16,12 @@
  * room. If the sharding type keeps a table on one host, the whole table goes to
  * the least loaded host with room.
  */
+#include "search/planner_torchrec.h"
+
 #include "base/clock.h"
 #include "base/ranked.h"
 #include "core/cluster.h"
 #include "core/memory.h"
-#include "search/planners.h"
 #include "search/search_space.h"
 
 #include <math.h>

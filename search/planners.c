@@ -12,6 +12,9 @@
 #include "core/memory.h"
 #include "core/plan_price.h"
 #include "search/checked_oracle.h"
+#include "search/planner_hugectr.h"
+#include "search/planner_offload.h"
+#include "search/planner_torchrec.h"
 #include "search/units.h"
 
 #include <math.h>
@@ -158,25 +161,6 @@ static int baseline(struct placing *placing, struct err *err)
 
 /* --- all planners --- */
 
-struct shard rival_piece(const struct problem *problem, uint32_t table,
-                         enum shard_kind kind, uint32_t i, uint32_t n,
-                         uint32_t device)
-{
-    struct shard shard = shard_whole(problem, table, device);
-    uint64_t rows = (shard.row_end - 1) / n + 1;
-    uint32_t columns = shard.col_end / n;
-
-    shard.kind = kind;
-    if (kind == SHARD_ROW) {
-        shard.row_begin = min_u64(i * rows, shard.row_end);
-        shard.row_end = min_u64(shard.row_begin + rows, shard.row_end);
-    } else if (kind == SHARD_COLUMN) {
-        shard.col_begin = i * columns;
-        shard.col_end = shard.col_begin + columns;
-    }
-    return shard;
-}
-
 /* Returns ERR_NO_PLAN if a table is pinned or in a group. */
 static int check_constraints(const struct problem *problem, const char *author,
                              struct err *err)
@@ -186,8 +170,8 @@ static int check_constraints(const struct problem *problem, const char *author,
 
         if (table->device >= 0 || table->group)
             return err_set(err, ERR_NO_PLAN,
-                           "no plan was found: table '%s' is %s, which %s's "
-                           "planner does not support",
+                           "no plan was found: table '%s' is %s, which %s does "
+                           "not support",
                            table->name,
                            table->group ? "in a group" : "pinned to a GPU",
                            author);
@@ -208,29 +192,10 @@ static int check_tiers(const struct problem *problem, struct err *err)
     return 0;
 }
 
-unsigned placing_kinds(const struct placing *placing, uint32_t table)
+bool contender_is_for(const struct contender *self,
+                      const struct problem *problem)
 {
-    return placing->problem->tables[table].kinds & placing->problem->kinds &
-           placing->inputs->oracle->kinds;
-}
-
-void placing_begin(struct placing *placing)
-{
-    for (uint32_t r = 0; r < placing->n_devices; r++)
-        placing->devices[r] = (struct filling){0, placing->room_bytes[r]};
-}
-
-bool placing_is_best(struct placing *placing)
-{
-    double most = 0;
-
-    for (uint32_t r = 0; r < placing->n_devices; r++)
-        most = fmax(most, placing->devices[r].load);
-    if (!(most < placing->least_load))
-        return false;
-    placing->least_load = most;
-    placing->plan->n_shards = 0;
-    return true;
+    return !self->needs_tiers || problem->cluster.host_bytes;
 }
 
 int contender_place(struct plan *plan, const struct contender *self,
@@ -251,7 +216,8 @@ int contender_place(struct plan *plan, const struct contender *self,
     struct checked_oracle checked;
     int rc = -1;
 
-    if (self->search != search_full && check_tiers(problem, err))
+    if (self->search != search_full && !self->needs_tiers &&
+        check_tiers(problem, err))
         return -1;
     if (self->search == search_reference && inputs->reference)
         return search_reference(plan, inputs->reference, inputs->search, arena,
@@ -284,8 +250,18 @@ const struct contender search_contenders[] = {
     {"lookup", .figure = figure_lookup},
     {"size", .figure = figure_size},
     {"size-lookup", .figure = figure_size_lookup},
-    {"torchrec", .author = "TorchRec", .rule = rival_torchrec},
-    {"hugectr", .author = "HugeCTR", .rule = rival_hugectr},
+    {"torchrec", .author = "TorchRec's planner", .rule = rival_torchrec},
+    {"hugectr", .author = "HugeCTR's planner", .rule = rival_hugectr},
+    {"host-large", .author = "moving the largest tables to the host",
+     .rule = rival_host_large, .needs_tiers = true},
+    {"cache-large", .author = "caching the largest tables",
+     .rule = rival_cache_large, .needs_tiers = true},
+    {"cache-all", .author = "caching all tables whole", .rule = rival_cache_all,
+     .needs_tiers = true},
+    {"cache-rows", .author = "caching all tables by rows",
+     .rule = rival_cache_rows, .needs_tiers = true},
+    {"scale-up", .author = "TorchRec's scale-up rule", .rule = rival_scale_up,
+     .needs_tiers = true},
     {"reference", .search = search_reference},
     {"neuroshard", .search = search_full},
     {0},
@@ -334,7 +310,9 @@ int rivals_ask(struct rivals *rivals, const struct problem *problem,
         const struct contender *by = &search_contenders[i];
         const char *why_not = why_left_out(by, problem, inputs.end_ms);
 
-        if (why_not)
+        if (!contender_is_for(by, problem))
+            *rival = (struct rival){.plan.total_ms = INFINITY};
+        else if (why_not)
             *rival = (struct rival){
                 .by = by,
                 .plan = {.problem = *problem, .total_ms = INFINITY},

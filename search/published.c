@@ -390,8 +390,7 @@ static int join_uneven(struct plan *plan, const struct oracle *oracle,
     if (even.total_ms > most_ms * (1 + MATCHED_FRAC) &&
         problem_target(&plan->problem)->widths == TARGET_WIDTHS_ANY)
         return 0;
-    plan->shards = even.shards;
-    plan->n_shards = even.n_shards;
+    plan_take_shards(plan, &even);
     return 0;
 }
 

@@ -308,8 +308,7 @@ int wire_choose(struct plan *plan, const struct problem *problem,
     *best_ms = candidates->best_ms[0];
     chosen = wire_pick(candidates, options->wire);
     if (chosen) {
-        plan->shards = choosing.plans[chosen].shards;
-        plan->n_shards = choosing.plans[chosen].n_shards;
+        plan_take_shards(plan, &choosing.plans[chosen]);
         if (plan_price(plan, oracle, arena, err))
             return -1;
     }

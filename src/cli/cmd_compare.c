@@ -105,6 +105,7 @@ static int run_task(struct tournament *run, const char *name,
     const char *rival_cost = cli_string(run->cli, "rival-cost");
     struct oracle *oracle = NULL, *torchrec = NULL;
     struct rival rival;
+    size_t n = 0;
 
     *task = (struct compare_task){.name = name, .entries = entries};
     if (planning_oracle(&oracle, run->cli, problem, err) ||
@@ -123,13 +124,15 @@ static int run_task(struct tournament *run, const char *name,
     for (size_t p = 0; search_contenders[p].name; p++) {
         const bool is_ours = !search_contenders[p + 1].name;
 
+        if (!contender_is_for(&search_contenders[p], problem))
+            continue;
         if (is_ours && cli_given(run->cli, "plan") &&
-            price_given(&entries[p], problem, oracle, run, err))
+            price_given(&entries[n], problem, oracle, run, err))
             return -1;
         if (rival_ask(&rival, &search_contenders[p], problem, &run->given,
                       run->arena, err))
             return -1;
-        entries[is_ours ? comparison->n_planners - 1 : p] =
+        entries[is_ours ? comparison->n_planners - 1 : n++] =
             planner_entry(&rival);
         progress_update(&run->progress, run->progress.done + 1);
     }
@@ -182,8 +185,8 @@ static int run_compare(struct cli *cli, struct err *err)
     struct buf csv = {0};
     int rc = 0;
 
-    while (search_contenders[comparison->n_planners].name)
-        comparison->n_planners++;
+    for (const struct contender *by = search_contenders; by->name; by++)
+        comparison->n_planners += !by->needs_tiers || cli_given(cli, "tiers");
     comparison->n_planners += cli_given(cli, "plan");
     comparison->means =
         ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);

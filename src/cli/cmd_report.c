@@ -39,6 +39,7 @@ static json_t *rivals_to_json(const struct plan *plan,
     struct rivals *rivals = ARENA_NEW(arena, struct rivals, 1);
     struct oracle *torchrec = NULL;
     struct err err = {0};
+    size_t n = 0;
     int rc;
 
     rivals->arena = arena;
@@ -50,10 +51,12 @@ static json_t *rivals_to_json(const struct plan *plan,
              &err);
     compare_fill(&ours, plan);
     for (size_t i = 0; !rc && i < N_RIVALS; i++) {
-        entries[i] = planner_entry(&rivals->list[i]);
-        compare_pair(&entries[i], &ours);
+        if (!rivals->list[i].by)
+            continue;
+        entries[n] = planner_entry(&rivals->list[i]);
+        compare_pair(&entries[n++], &ours);
     }
-    return rc ? json_null() : compare_entries_to_json(entries, N_RIVALS);
+    return rc ? json_null() : compare_entries_to_json(entries, n);
 }
 
 /* Adds the bottleneck of the plan and, for each table, how much shorter a step

@@ -16,6 +16,8 @@
 #include "emit/report.h"
 #include "io/plan_json.h"
 #include "io/plan_json_write.h"
+#include "search/planner_offload.h"
+#include "search/planner_torchrec.h"
 #include "search/planners.h"
 
 #include <math.h>
@@ -42,34 +44,45 @@ struct compare_entry planner_entry(const struct rival *rival)
     return entry;
 }
 
+/* Returns the name of a rival in the report. */
+static const char *rival_name(const struct contender *by,
+                              const char *cut_short_by, struct arena *arena)
+{
+    if (by->rule != rival_torchrec && !by->needs_tiers)
+        return arena_printf(arena, "greedy planner '%s'", by->name);
+    return cut_short_by ? arena_printf(arena, "%s, cut short", by->author)
+                        : by->author;
+}
+
 /* Fills the list with the results of TorchRec's planner and of the best greedy
- * planner. */
+ * planner. With host memory for tables, TorchRec's planner is its scale-up
+ * rule, and the other rules for such tables count as greedy planners. */
 static void list_rivals(struct compare_entry list[2],
                         const struct rivals *rivals, const struct plan *plan,
                         struct arena *arena)
 {
+    const bool has_tiers = plan->problem.cluster.host_bytes > 0;
     struct compare_entry ours = {0};
 
     compare_fill(&ours, plan);
-    list[1] =
-        (struct compare_entry){.planner = "the greedy planners", .ratio = NAN};
+    list[1] = (struct compare_entry){
+        .planner = has_tiers ? "the other rules" : "the greedy planners",
+        .ratio = NAN};
     for (size_t i = 0; i < N_RIVALS; i++) {
         const struct contender *by = rivals->list[i].by;
-        struct compare_entry entry = planner_entry(&rivals->list[i]);
+        struct compare_entry entry;
 
+        if (!by)
+            continue;
+        entry = planner_entry(&rivals->list[i]);
         compare_pair(&entry, &ours);
-        if (by->rule == rival_torchrec) {
+        entry.planner = rival_name(by, entry.cut_short_by, arena);
+        if (by->rule == (has_tiers ? rival_scale_up : rival_torchrec))
             list[0] = entry;
-            list[0].planner = entry.cut_short_by
-                                  ? "TorchRec's planner, cut short"
-                                  : "TorchRec's planner";
-        } else if ((by->rule || by->figure) && entry.valid &&
-                   (!list[1].valid || entry.step.priced.total_ms <
-                                          list[1].step.priced.total_ms)) {
+        else if ((by->rule || by->figure) && entry.valid &&
+                 (!list[1].valid ||
+                  entry.step.priced.total_ms < list[1].step.priced.total_ms))
             list[1] = entry;
-            list[1].planner =
-                arena_printf(arena, "greedy planner '%s'", entry.planner);
-        }
     }
 }
 

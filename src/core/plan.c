@@ -78,6 +78,13 @@ void plan_sort_shards(struct plan *plan)
     mem_free(priced);
 }
 
+void plan_take_shards(struct plan *plan, const struct plan *from)
+{
+    plan->shards = from->shards;
+    plan->n_shards = from->n_shards;
+    plan->load_factors = from->load_factors;
+}
+
 void plan_fill_kinds(struct plan *plan)
 {
     struct cuts {

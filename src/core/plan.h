@@ -159,6 +159,9 @@ int shard_compare(const void *left, const void *right);
 /* Sorts plan->shards in the order of shard_compare, and plan->shard_ms with
  * them. */
 void plan_sort_shards(struct plan *plan);
+/* Gives the plan the shards and the load factors of another plan of the same
+ * problem. Both plans share their arrays from then on. */
+void plan_take_shards(struct plan *plan, const struct plan *from);
 
 /* Returns true if the cost model predicted the parts of the plan's step. */
 static inline bool plan_has_parts(const struct plan *plan)

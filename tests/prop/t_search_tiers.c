@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans with tables in host memory against all plans of tiny problems: each
- * table in each tier, whole on each GPU or in two column halves on two GPUs. */
+ * table in each tier, whole on each GPU or in two column halves on two GPUs. No
+ * plan is above those of the rules for tables in host memory. */
 #include "core/load_factors.h"
 #include "core/memory.h"
 #include "costmodel/models/oracles.h"
+#include "search/planners.h"
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
@@ -137,15 +139,27 @@ static double least_total(const struct drawn *drawn,
     }
 }
 
+/* Returns the least total of the rules for tables in host memory. */
+static double least_of_rules(const struct rivals *rivals)
+{
+    double least = INFINITY;
+
+    for (size_t r = 0; r < N_RIVALS; r++)
+        if (rivals->list[r].by && rivals->list[r].by->needs_tiers)
+            least = fmin(least, rivals->list[r].plan.total_ms);
+    return least;
+}
+
 int main(void)
 {
     const int n = (int)tap_size(N_PROBLEMS, N_PROBLEMS_FULL);
-    int n_missed = 0, n_tiered = 0, n_fit = 0;
+    int n_missed = 0, n_tiered = 0, n_fit = 0, n_above = 0, n_ruled = 0;
     double worst = 0;
     struct rng rng;
 
     rng_init(&rng, 49, 0);
     for (int i = 0; i < n; i++) {
+        struct rivals rivals = {.arena = &arena};
         struct search_options options;
         struct oracle *oracle;
         struct drawn drawn;
@@ -164,10 +178,13 @@ int main(void)
         search_options_init(&options);
         options.effort = EFFORT;
         options.simplest_frac = 0;
+        options.rivals = &rivals;
         got = judged_total(&plan,
                            search_full(&plan, oracle, &options, &arena, &err),
                            oracle, &arena, &err);
         n_fit += isfinite(least);
+        n_ruled += isfinite(least_of_rules(&rivals));
+        n_above += got > least_of_rules(&rivals);
         for (size_t s = 0; isfinite(got) && s < plan.n_shards; s++)
             if (plan.shards[s].tier != TIER_HBM) {
                 n_tiered++;
@@ -185,6 +202,9 @@ int main(void)
     ok(n_missed * MOST_MISSED <= n,
        "%d of %d plans are more than 1 %% above the best (worst %.2g)",
        n_missed, n, worst);
+    ok(2 * n_ruled >= n && !n_above,
+       "rules have plans for %d problems; %d plans are above a rule's", n_ruled,
+       n_above);
     ok(n_fit == n && 3 * n_tiered >= n,
        "%d problems fit, %d with tables in host memory", n_fit, n_tiered);
     return tap_done();

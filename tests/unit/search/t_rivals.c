@@ -452,8 +452,8 @@ static unsigned count_narrow(const struct plan *plan)
 
 static void check_random(void)
 {
-    for (const struct contender *rival = find("torchrec"); rival->author;
-         rival++) {
+    for (const struct contender *rival = find("torchrec");
+         rival->author && !rival->needs_tiers; rival++) {
         unsigned n_legal = 0, n_short = 0, n_same = 0, n_narrow = 0, n = 300;
 
         for (unsigned i = 0; i < n; i++) {
@@ -617,7 +617,7 @@ static void check_late(void)
     ok(!rivals_ask(&all, &problem, inputs, &err), "no limit");
     inputs.end_ms = 1e-9;
     ok(!rivals_ask(&late, &problem, inputs, &err), "the time is over");
-    for (size_t i = 0; i < N_RIVALS; i++)
+    for (size_t i = 0; i < N_RIVALS && late.list[i].by; i++)
         ok(late.list[i].by == all.list[i].by &&
                isfinite(all.list[i].plan.total_ms) &&
                isinf(late.list[i].plan.total_ms) && late.list[i].why_not &&
