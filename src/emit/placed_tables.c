@@ -178,8 +178,15 @@ struct placed_line {
     bool is_marked;
 };
 
-/* Prints the cut of a table, or of one of its pieces: "by rows", or "rows 3 of
- * 8". */
+/* Prints where a piece is if it is in host memory: ", cached" or ", host". */
+static void print_tier(const struct shard *shard, struct buf *out)
+{
+    if (shard->tier != TIER_HBM)
+        buf_printf(out, ", %s", tier_names[shard->tier]);
+}
+
+/* Prints the cut of a table, or of one of its pieces, and its tier: "by rows",
+ * or "rows 3 of 8, cached". */
 static void print_cut(const struct plan *plan, const struct placed *placed,
                       bool is_piece, struct buf *out)
 {
@@ -192,6 +199,7 @@ static void print_cut(const struct plan *plan, const struct placed *placed,
 
     if (!is_piece || !(traits->cuts_rows || traits->cuts_columns)) {
         buf_printf(out, "%s", traits->cut);
+        print_tier(shard, out);
         return;
     }
     for (size_t i = first; i < end; i++)
@@ -204,6 +212,7 @@ static void print_cut(const struct plan *plan, const struct placed *placed,
                    traits->cuts_columns ? ", " : "");
     if (traits->cuts_columns)
         buf_printf(out, "columns %u-%u", shard->col_begin, shard->col_end);
+    print_tier(shard, out);
 }
 
 static void fill_heading(struct placed_line *line, uint32_t gpu)
@@ -288,7 +297,7 @@ static void cut_name(struct placed_line *line, const struct plan *plan,
 static void print_legend(const struct plan *plan, const struct placed *placed,
                          size_t n, struct buf *out)
 {
-    bool columns_change = false, replicas_change = false;
+    bool columns_change = false, replicas_change = false, has_tiers = false;
 
     buf_printf(out,
                "alone ms: look-ups and update of a piece alone on its GPU, by "
@@ -300,7 +309,11 @@ static void print_legend(const struct plan *plan, const struct placed *placed,
 
         columns_change |= placed[i].changes_training && !is_replica;
         replicas_change |= placed[i].changes_training && is_replica;
+        has_tiers |= plan->shards[placed[i].begin].tier != TIER_HBM;
     }
+    if (has_tiers)
+        buf_printf(out, "cached: in host memory behind a cache of rows on the "
+                        "GPU; host: in host memory\n");
     if (!columns_change && !replicas_change)
         return;
     buf_printf(out, "! training changes: ");

@@ -18,6 +18,7 @@ void plan_diff_find(struct plan_diff *diff, struct arena *arena)
 {
     plan_moves_find(&diff->moves, &diff->plans[0], &diff->plans[1], arena);
     diff_gain_find(&diff->gain, diff->plans, diff->moves.bytes.moved, arena);
+    diff_tiers_find(&diff->tiers, diff->plans, arena);
 }
 
 /* --- text --- */
@@ -156,6 +157,7 @@ void plan_diff_print(const struct plan_diff *diff, struct buf *out)
     print_plan("after", &diff->plans[1], diff->paths[1], out);
     diff_gain_print(&diff->gain, out);
     print_movement(&diff->moves, out);
+    diff_tiers_print(&diff->tiers, out);
     if (diff->gain.verdict)
         buf_printf(out, "%s\n", diff->gain.verdict);
     print_gpus(&diff->moves, unit, out);
@@ -256,5 +258,6 @@ json_t *plan_diff_to_json(const struct plan_diff *diff)
 
     json_object_update_new(root, diff_gain_to_json(gain));
     json_object_update_new(root, plan_moves_to_json(&diff->moves));
+    json_object_set_new(root, "tiers", diff_tiers_to_json(&diff->tiers));
     return root;
 }

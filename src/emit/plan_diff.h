@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "core/plan_moves.h"
 #include "emit/diff_gain.h"
+#include "emit/diff_tiers.h"
 
 /* Differences between two plans, as text and as JSON. */
 
@@ -13,6 +14,7 @@ struct plan_diff {
     struct plan plans[2]; /* plan before, plan after */
     struct plan_moves moves;
     struct diff_gain gain;
+    struct diff_tiers tiers;
 };
 
 /* Finds the moves and the gain of the plans. They live in the arena. */

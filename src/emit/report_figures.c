@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "core/host.h"
+#include "emit/caches_table.h"
 #include "emit/formats.h"
 #include "emit/placed_tables.h"
 
@@ -166,10 +167,12 @@ void report_bottleneck(const struct report *report, struct buf *out)
                bottleneck->phase_ms);
     if (bottleneck->table == plan->problem.n_tables) {
         buf_printf(out, "no one table\n");
+        caches_print_binding(plan, bottleneck->gpu, out);
         return;
     }
     buf_printf(out, "table '%s'", plan->problem.tables[bottleneck->table].name);
     placed_print_where(plan, bottleneck->table, out);
     buf_printf(out, ", without which it is %.3f ms shorter\n",
                bottleneck->table_ms);
+    caches_print_binding(plan, bottleneck->gpu, out);
 }

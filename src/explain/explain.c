@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/plan_error.h"
 #include "core/plan_fit.h"
+#include "emit/caches_table.h"
 #include "emit/compare_table.h"
 #include "emit/formats.h"
 #include "emit/groups_line.h"
@@ -441,7 +442,7 @@ static json_t *to_json(const struct explained *explained,
 
     return json_pack(
         "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
-        "s:o, s:f, s:b, s:o, s:o, s:o, s:s?, s:s?, s:s?}",
+        "s:o, s:f, s:b, s:o, s:o, s:o, s:o, s:s?, s:s?, s:s?}",
         "cost_model", plan->cost.name, "outside",
         cost_outside_to_json(&plan->cost), "total_ms", plan->total_ms,
         "last_gpu", (json_int_t)binding->last, "longest_fwd_comm_gpu",
@@ -456,9 +457,10 @@ static json_t *to_json(const struct explained *explained,
         "least_gain_ms", binding->least_ms, "least_is_error",
         (int)binding->is_error, "what_if",
         scenarios_to_json(explained->what_ifs, explained->n_what_ifs), "anew",
-        fresh_plans_to_json(explained->anew, explained->n_anew, plan),
-        "bound_ms", json_real_or_null(plan->bound_ms), "bound_term",
-        plan->bound_term, "stopped", plan->stopped, "next", explained->command);
+        fresh_plans_to_json(explained->anew, explained->n_anew, plan), "caches",
+        caches_to_json(plan), "bound_ms", json_real_or_null(plan->bound_ms),
+        "bound_term", plan->bound_term, "stopped", plan->stopped, "next",
+        explained->command);
 }
 
 json_t *explain_plan(struct explained *explained, struct buf *out)
@@ -472,6 +474,7 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
     print_memory_note(&binding, explained->command, out);
     emit_groups_equal(binding.report.plan, out);
     print_gpus(&binding, out);
+    caches_print(binding.report.plan, out);
     if (plan_has_parts(binding.report.plan))
         report_phases(&binding.report, out);
     if (explained->gpu != ANY_GPU)

@@ -121,7 +121,7 @@ static const char whole_json[] =
     "\"col_begin\":0,\"col_end\":32,\"from\":0,\"to\":1,"
     "\"bytes\":256000},{\"table\":\"is cut\",\"row_begin\":0,"
     "\"row_end\":500,\"col_begin\":48,\"col_end\":64,\"from\":0,"
-    "\"to\":2,\"bytes\":32000}]}";
+    "\"to\":2,\"bytes\":32000}],\"tiers\":[]}";
 
 static void test_whole(void)
 {

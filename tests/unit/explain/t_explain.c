@@ -108,7 +108,8 @@ static const char own_json[] =
     "\"total_ms\":52.8,\"gain_ms\":8.8,\"why_not\":null},{"
     "\"shard\":2,\"other\":null,\"gpu\":2,\"total_ms\":52.8,"
     "\"gain_ms\":8.8,\"why_not\":null}],\"least_gain_ms\":0.0616,"
-    "\"least_is_error\":false,\"what_if\":[],\"anew\":[],\"bound_ms\":44.0,"
+    "\"least_is_error\":false,\"what_if\":[],\"anew\":[],\"caches\":[],"
+    "\"bound_ms\":44.0,"
     "\"bound_term\":\"largest piece\",\"stopped\":null,"
     "\"next\":null}";
 
