@@ -8,6 +8,7 @@
 #include "cli/plan_search.h"
 #include "cli/planning.h"
 #include "cli/planning_cluster.h"
+#include "cli/tiers_offer.h"
 #include "core/target_rules.h"
 #include "search/search.h"
 
@@ -125,7 +126,9 @@ static int plan_once(struct plan_request *request, struct err *err)
         tell_search(&plan);
         rc = plan_answer(&plan, oracle, request, request->cli, err) ||
              (path && write_trace(&request->trace, path, err));
-    }
+    } else if (err->code == ERR_NO_PLAN)
+        tiers_offer(err, &request->problem, plan_search_time_left(end_ms),
+                    request->cli);
     mem_free(request->trace.points);
     return rc ? -1 : 0;
 }

@@ -361,22 +361,11 @@ static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
  * assumed to be enough for the job. */
 #define AUTO_SHARE 0.8
 
-/* Reads --tiers. */
-static int read_tiers(uint64_t *bytes, const char *gpu, struct cli *cli,
-                      struct err *err)
+int planning_auto_host(uint64_t *bytes, const char *gpu, struct cli *cli,
+                       struct err *err)
 {
-    static const char prefix[] = "host=";
-    const char *text = cli_string(cli, "tiers");
     const struct gpu_spec *spec;
 
-    if (!strncmp(text, prefix, strlen(prefix)) &&
-        text_to_bytes(text + strlen(prefix), bytes) && *bytes)
-        return 0;
-    if (strcmp(text, "auto") != 0)
-        return err_usage(err,
-                         "option '--tiers' takes 'auto' or 'host=SIZE', such "
-                         "as host=512GiB, not '%s'",
-                         cli_shown(cli, "tiers"));
     if (gpu_spec_get(&spec, gpu, cli->arena, err))
         return -1;
     if (!spec->host_memory_bytes)
@@ -386,6 +375,24 @@ static int read_tiers(uint64_t *bytes, const char *gpu, struct cli *cli,
                          gpu);
     *bytes = (uint64_t)(AUTO_SHARE * (double)spec->host_memory_bytes);
     return 0;
+}
+
+/* Reads --tiers. */
+static int read_tiers(uint64_t *bytes, const char *gpu, struct cli *cli,
+                      struct err *err)
+{
+    static const char prefix[] = "host=";
+    const char *text = cli_string(cli, "tiers");
+
+    if (!strncmp(text, prefix, strlen(prefix)) &&
+        text_to_bytes(text + strlen(prefix), bytes) && *bytes)
+        return 0;
+    if (strcmp(text, "auto") != 0)
+        return err_usage(err,
+                         "option '--tiers' takes 'auto' or 'host=SIZE', such "
+                         "as host=512GiB, not '%s'",
+                         cli_shown(cli, "tiers"));
+    return planning_auto_host(bytes, gpu, cli, err);
 }
 
 /* Returns the option that contradicts --tiers, or NULL. */

@@ -42,6 +42,10 @@ const char *const *planning_asked_gpus(struct cli *cli) NEVER_NULL;
 int planning_choose_gpu(const struct gpu_spec **gpu, struct cluster *cluster,
                         const char *asked, const char *of_plan, struct cli *cli,
                         struct err *err) MUST_CHECK;
+/* Returns the memory of a host that `--tiers auto` gives to tables, from the
+ * file of the GPU. Fails with ERR_USAGE if the file does not tell it. */
+int planning_auto_host(uint64_t *bytes, const char *gpu, struct cli *cli,
+                       struct err *err) MUST_CHECK;
 /* Sets the memory of hosts for tables from --tiers. The cluster, the tables and
  * the target of the problem must be set before. Without the option, a table
  * that may not be in the memory of GPUs is refused. */

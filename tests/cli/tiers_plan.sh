@@ -47,6 +47,11 @@ ns plan wrong.csv --tiers host=64GiB 2>&1
 
 echo "== host memory that is too small"
 ns plan tables.csv --memory 2GiB --tiers host=1GiB 2>&1
+echo "== a refusal offers tiers, unless the command line rules them out"
+ns plan tables.csv --memory 2GiB 2>&1
+ns plan tables.csv --memory 2GiB --target hugectr 2>&1
+ns plan tables.csv --memory 2GiB --groups 2 --sync-every 100 2>&1
+ns plan tables.csv --memory 2GiB --cost torchrec 2>&1
 echo "== compare"
 ns compare tables.csv --memory 3GiB --tiers host=64GiB 2>/dev/null |
     awk '/^planner/ { n++ } n == 1 && /^[a-z]/ { print $1, $2, $3 }'
