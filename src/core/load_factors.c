@@ -69,8 +69,9 @@ static void share(struct factor_choice *choice, size_t begin, size_t end,
         const double sets = 1 + floor(slots[i] / CACHE_SET_SLOTS);
 
         choice->most[begin + i] =
-            fmin(1, CACHE_SET_SLOTS * sets /
-                        (double)choice->pools.pools[begin + i].n_rows);
+            fmin(CACHE_MAX_LOAD_FACTOR,
+                 CACHE_SET_SLOTS * sets /
+                     (double)choice->pools.pools[begin + i].n_rows);
     }
     mem_free(slots);
     mem_free(demands);
@@ -105,7 +106,7 @@ static void raise_table(struct factor_choice *choice, size_t begin, size_t end)
 {
     const uint32_t t = choice->plan->shards[begin].table;
     double *factor = &choice->plan->load_factors[t];
-    double more = 1 - *factor;
+    double more = CACHE_MAX_LOAD_FACTOR - *factor;
 
     for (size_t i = begin; i < end; i++) {
         const size_t p = choice->pools.of_shard[i];

@@ -2,6 +2,7 @@
 /* Plans with tables in host memory against all plans of tiny problems: each
  * table in each tier, whole on each GPU or in two column halves on two GPUs. No
  * plan is above those of the rules for tables in host memory. */
+#include "core/cache_pools.h"
 #include "core/load_factors.h"
 #include "core/memory.h"
 #include "costmodel/models/oracles.h"
@@ -139,6 +140,20 @@ static double least_total(const struct drawn *drawn,
     }
 }
 
+/* Adds the cached tables of a plan whose cache holds all rows. Returns whether
+ * any load factor is 1, which TorchRec's planner refuses. */
+static bool count_whole(const struct plan *plan, int *n_whole)
+{
+    bool is_one = false;
+
+    for (uint32_t t = 0; plan->load_factors && t < plan->problem.n_tables;
+         t++) {
+        *n_whole += plan->load_factors[t] >= CACHE_MAX_LOAD_FACTOR;
+        is_one |= plan->load_factors[t] >= 1;
+    }
+    return is_one;
+}
+
 /* Returns the least total of the rules for tables in host memory. */
 static double least_of_rules(const struct rivals *rivals)
 {
@@ -154,6 +169,7 @@ int main(void)
 {
     const int n = (int)tap_size(N_PROBLEMS, N_PROBLEMS_FULL);
     int n_missed = 0, n_tiered = 0, n_fit = 0, n_above = 0, n_ruled = 0;
+    int n_whole = 0, n_ones = 0;
     double worst = 0;
     struct rng rng;
 
@@ -183,6 +199,9 @@ int main(void)
                            search_full(&plan, oracle, &options, &arena, &err),
                            oracle, &arena, &err);
         n_fit += isfinite(least);
+        n_ones += count_whole(&plan, &n_whole);
+        for (size_t r = 0; r < N_RIVALS; r++)
+            n_ones += count_whole(&rivals.list[r].plan, &n_whole);
         n_ruled += isfinite(least_of_rules(&rivals));
         n_above += got > least_of_rules(&rivals);
         for (size_t s = 0; isfinite(got) && s < plan.n_shards; s++)
@@ -205,6 +224,8 @@ int main(void)
     ok(2 * n_ruled >= n && !n_above,
        "rules have plans for %d problems; %d plans are above a rule's", n_ruled,
        n_above);
+    ok(n_whole && !n_ones, "%d caches hold a whole table; no load factor is 1",
+       n_whole);
     ok(n_fit == n && 3 * n_tiered >= n,
        "%d problems fit, %d with tables in host memory", n_fit, n_tiered);
     return tap_done();
