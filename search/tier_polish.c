@@ -14,6 +14,9 @@
 #define MOST_TABLES 64
 #define MOST_ROUNDS 3
 #define MOST_SHARDS 100000
+/* Share of the bytes of all tables below which a table is small. A small table
+ * frees no memory that matters, so it is only tried in the memory of GPUs. */
+#define SMALL_FRAC 1e-3
 /* Least gain of a change, as a share of the total. */
 #define LEAST_GAIN 1e-6
 
@@ -53,25 +56,31 @@ static double price_in(const struct plan *plan, const struct shard *shards,
     return total_ms;
 }
 
-/* Orders the tables by their bytes, the largest first. Returns how many are
- * tried. */
+/* Orders the tables by their share of the bytes of all tables, the largest
+ * first; the keys are the negative shares. Returns how many are tried. */
 static size_t order_tables(const struct problem *problem, size_t n_shards,
                            struct ranked *order)
 {
-    for (uint32_t t = 0; t < problem->n_tables; t++)
+    double all = 0;
+
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
         order[t] =
             (struct ranked){-(double)problem->tables[t].num_embeddings *
                                 problem->tables[t].dim *
                                 precision_bytes(problem->tables[t].precision),
                             t};
+        all -= order[t].key;
+    }
+    for (uint32_t t = 0; t < problem->n_tables; t++)
+        order[t].key /= all;
     ranked_sort(order, problem->n_tables);
     return min_u64(min_u64(problem->n_tables, MOST_TABLES),
                    MOST_SHARDS / (N_TIERS * n_shards) + 1);
 }
 
-/* Tries all other tiers of a table, and keeps the best. Returns whether the
- * plan has changed. */
-static bool try_table(const struct plan *plan, uint32_t table,
+/* Tries all other tiers of a table, or only the memory of GPUs, and keeps the
+ * best. Returns whether the plan has changed. */
+static bool try_table(const struct plan *plan, uint32_t table, bool is_small,
                       const struct oracle *oracle, double *best_ms,
                       uint64_t *n_priced)
 {
@@ -83,7 +92,8 @@ static bool try_table(const struct plan *plan, uint32_t table,
     now = best = first->tier;
     if (plan->problem.tables[table].group) /* its tables share a tier */
         return false;
-    for (unsigned tier = 0; tier < N_TIERS; tier++) {
+    for (unsigned tier = 0; tier < (is_small ? TIER_HBM + 1 : N_TIERS);
+         tier++) {
         double total_ms;
 
         if (tier == now || shard_is_replica(first->kind))
@@ -116,8 +126,8 @@ uint64_t tier_polish(struct plan *plan, const struct oracle *oracle,
     for (unsigned round = 0; round < MOST_ROUNDS && goes_on; round++) {
         goes_on = false;
         for (size_t i = 0; i < n; i++)
-            goes_on |=
-                try_table(plan, order[i].idx, oracle, &best_ms, &n_priced);
+            goes_on |= try_table(plan, order[i].idx, -order[i].key < SMALL_FRAC,
+                                 oracle, &best_ms, &n_priced);
     }
     plan_choose_factors(plan, oracle->curves, arena);
     mem_free(order);

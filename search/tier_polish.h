@@ -14,8 +14,9 @@
  * falls. Pieces stay where they are.
  *
  * The tables with most bytes are tried first, and the number of prices is
- * limited. Shards and load factors that change are in the arena. Returns the
- * number of prices.
+ * limited. A table with less than a thousandth of all bytes is tried in the
+ * memory of GPUs only. Shards and load factors that change are in the arena.
+ * Returns the number of prices.
  */
 uint64_t tier_polish(struct plan *plan, const struct oracle *oracle,
                      struct arena *arena);

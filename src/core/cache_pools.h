@@ -32,8 +32,7 @@ enum { CACHE_STATE_BYTES = 16, CACHE_LOCK_BYTES = 4 };
 /* Least load factor that a cached table may have. */
 #define CACHE_MIN_LOAD_FACTOR 1e-9
 /* Largest load factor that a plan chooses. TorchRec's planner accepts only
- * factors below 1 (1.9.2, validate_compute_kernels). Plans with 1 can be
- * read. */
+ * factors below 1 (1.9.2, planner/planners.py). Plans with 1 can be read. */
 #define CACHE_MAX_LOAD_FACTOR (1 - 1e-9)
 
 /* Properties that all pieces of a pool have in common. */
