@@ -62,6 +62,8 @@ static void print_option(const char *command, const struct option_spec *spec,
     printf("%s=\t--%s\t%s\n", command, spec->name, spec->help);
     if (spec->type == OPTION_FLAG)
         return;
+    if (!choices && spec->type == OPTION_STRING)
+        choices = spec->argument;
     if (!strcmp(spec->name, "gpu"))
         choices =
             text_list(file_list_data("gpus", ".json", arena), ", ", arena);

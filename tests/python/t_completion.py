@@ -54,6 +54,7 @@ LISTS = [
     ("neuroshard db ", ["info", "check", "merge", "export", "import"]),
     ("neuroshard plan x --pipeline ", ["sdd", "none", "prefetch", "semisync"]),
     ("neuroshard bench --device c", ["cpu", "cuda"]),
+    ("neuroshard plan x --tiers ", ["host=", "auto"]),
     ("neuroshard plan --mi", ["--min-width"]),
     ("neuroshard db import x --", ["--db", "--json", "--help"]),
 ]
