@@ -45,7 +45,17 @@ ns plan held.csv --memory 3GiB 2>&1
 sed 's/,hbm/,disk/' tables.csv >wrong.csv
 ns plan wrong.csv --tiers host=64GiB 2>&1
 
-echo "== host memory that is too small"
+echo "== host memory that is nearly and that is too small"
+# bytes FILE: bytes of tables in the memory of the host
+bytes()
+{
+    grep -o '"host": [0-9]*' "$1" |
+        awk '{ all += $2 } END { printf "%.2f GiB\n", all / 2^30 }'
+}
+bytes plan.json
+ns plan tables.csv --memory 3GiB --tiers host=4GiB --no-rivals -o near.json \
+    >/dev/null 2>&1
+bytes near.json
 ns plan tables.csv --memory 2GiB --tiers host=1GiB 2>&1
 echo "== a refusal offers tiers, unless the command line rules them out"
 ns plan tables.csv --memory 2GiB 2>&1
@@ -60,6 +70,8 @@ echo "== refused"
 for tiers in '' 64GiB host host= host=0 host=-1 host=2XB auto,host=1GiB; do
     ns plan tables.csv --tiers "$tiers" 2>&1
 done
+sed '/"host_memory_bytes"/,+1d' "$ROOT/data/gpus/h100.json" >small.json
+ns plan tables.csv --tiers auto --gpu small.json 2>&1
 ns plan tables.csv --tiers host=64GiB --groups 2 2>&1
 ns plan tables.csv --tiers host=64GiB --search reference 2>&1
 ns plan tables.csv --tiers host=64GiB --cost torchrec 2>&1
