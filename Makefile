@@ -564,7 +564,8 @@ gpu-check: gpu-programs
 
 .PHONY: demo bench bench-plain bench-ablation bench-products bench-package \
     bench-busy bench-loaded bench-empty bench-wire bench-wire-training \
-    bench-wire-groups bench-torchrec-wire bench-unknown-wire fuzz run-fuzz
+    bench-wire-groups bench-torchrec-wire bench-unknown-wire bench-tier-rivals fuzz \
+    run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -643,6 +644,10 @@ bench-torchrec-wire: $(O)/neuroshard
 bench-unknown-wire: $(O)/neuroshard
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' NEUROSHARD_DATA='$(CURDIR)/data' \
 	    tests/bench/unknown_wire.py $(EFFORT)
+
+bench-tier-rivals: $(O)/neuroshard
+	@NEUROSHARD='$(abspath $(O)/neuroshard)' NEUROSHARD_DATA='$(CURDIR)/data' \
+	    tests/bench/tier_rivals.py $(LIMIT_S)
 
 fuzz:
 	@.ci/deps fuzz
@@ -897,6 +902,8 @@ make [TARGET] [SWITCH=VALUE]...
              what test-torchrec installs; about half an hour
   bench-unknown-wire  plan --wire on twelve lists, beside plans made at ten fixed
              bandwidths; EFFORT=60000 takes some minutes
+  bench-tier-rivals  plan --tiers on lists that do not fit their GPUs, beside
+             rules for tables in host memory; LIMIT_S=8 is the time of a plan
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|products|collect|train|validate does one part,
              SMALL=1 only shows that all of it works
