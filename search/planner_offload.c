@@ -212,6 +212,11 @@ static int init(struct offload *offload, struct placing *placing,
     if (!problem->cluster.host_bytes)
         return err_set(err, ERR_NO_PLAN,
                        "no plan was found: no host memory is for tables");
+    if (!placing->inputs->oracle->prices_tiers)
+        return err_set(err, ERR_NO_PLAN,
+                       "no plan was found: cost model '%s' cannot price tables "
+                       "in host memory",
+                       placing->inputs->oracle->cost.name);
     for (uint32_t t = 0; t < placing->n_tables; t++)
         if (!(placing_kinds(placing, t) & SHARD_TABLE))
             return err_set(err, ERR_NO_PLAN,

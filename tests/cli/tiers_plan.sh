@@ -65,6 +65,8 @@ ns plan tables.csv --memory 2GiB --cost torchrec 2>&1
 echo "== compare"
 ns compare tables.csv --memory 3GiB --tiers host=64GiB 2>/dev/null |
     awk '/^planner/ { n++ } n == 1 && /^[a-z]/ { print $1, $2, $3 }'
+ns compare tables.csv --memory 3GiB --tiers host=64GiB --cost torchrec \
+    2>/dev/null | grep -A1 -e '^cache-rows' -e '^scale-up' -e '^neuroshard'
 
 echo "== refused"
 for tiers in '' 64GiB host host= host=0 host=-1 host=2XB auto,host=1GiB; do
